@@ -1,0 +1,71 @@
+#include "propagator/cli/commands.h"
+#include "propagator/core/error.h"
+#include "propagator/core/files.h"
+#include "propagator/nn/init.h"
+#include "propagator/train/checkpoint.h"
+
+namespace propagator::cli {
+namespace {
+
+int check_config(const std::string& name, const Overrides& overrides,
+                 bool help) {
+  auto document = config::Document::from_file(find_config(name));
+  overrides.apply_to(document);
+  const tasks::Experiment experiment(document);
+  if (help) {
+    fmt::print("{}", config::to_help(experiment.schema()));
+    return 0;
+  }
+  fmt::print("{}\n", experiment.yaml());
+  fmt::print("# good: {} parameters, config sha256 {}\n",
+             nn::parameter_count(*experiment.task().make_model()),
+             experiment.hash().substr(0, 12));
+  return 0;
+}
+
+int check_run(const std::string& path) {
+  const auto run = train::RunDirectory::open(path);
+  const tasks::Experiment experiment(config::Document::from_file(run.config()));
+  const auto model = experiment.task().make_model();
+  const auto all = train::list_checkpoints(run.checkpoints());
+  for (const auto& directory : all) {
+    const auto checkpoint = train::load_checkpoint(directory);
+    train::set_parameters(*model, checkpoint.model, directory.string());
+    fmt::print("{}: good, step {}\n", directory.string(),
+               checkpoint.state.at("step").dump());
+  }
+  fmt::print("{}: {} good checkpoints\n", path, all.size());
+  return 0;
+}
+
+}  // namespace
+
+void add_check(CLI::App& app, Action& action) {
+  struct Options {
+    std::string what;
+    bool keys = false;
+    Overrides overrides;
+  };
+  const auto o = std::make_shared<Options>();
+  auto* verb = app.add_subcommand(
+      "check", "Check a configuration, or the checkpoints of a run");
+  verb->footer(
+      "A configuration is printed as resolved, every key with its meaning.\n"
+      "Examples:\n"
+      "  propagator check forecast/quick -s model.heads=3\n"
+      "  propagator check forecast/quick --keys\n"
+      "  propagator check runs/quick");
+  verb->add_option("what", o->what, "A YAML file, a name from `list`, or a run")
+      ->required();
+  verb->add_flag("--keys", o->keys,
+                 "Types, bounds and defaults of every key instead");
+  o->overrides.add_to(*verb, /*with_training=*/true);
+  verb->callback([o, &action] {
+    action = [o] {
+      if (fs::is_directory(o->what)) return check_run(o->what);
+      return check_config(o->what, o->overrides, o->keys);
+    };
+  });
+}
+
+}  // namespace propagator::cli

@@ -1,0 +1,106 @@
+#include <nlohmann/json.hpp>
+
+#include "propagator/cli/commands.h"
+#include "propagator/core/error.h"
+#include "propagator/core/files.h"
+#include "propagator/data/plate_dataset.h"
+#include "propagator/report/table.h"
+#include "propagator/tasks/forecast.h"
+
+namespace propagator::cli {
+namespace {
+
+constexpr int64_t kRowsAtOnce = 64;
+
+int generate(const std::string& name, const std::string& out, bool force,
+             const Overrides& overrides) {
+  auto document = config::Document::from_file(find_config(name));
+  overrides.apply_to(document);
+  const tasks::Experiment experiment(document);
+  const auto* forecast = dynamic_cast<tasks::Forecast*>(&experiment.task());
+  if (forecast == nullptr) {
+    throw UsageError("[data] this task's data cannot be written to a file");
+  }
+  if (fs::exists(out) && !force) {
+    throw UsageError(out + " exists already", "--force replaces it");
+  }
+  const auto runtime = experiment.make_runtime();
+  const int64_t cases = forecast->data_options().cases;
+  const nlohmann::json note{{"made_by", "propagator data generate"},
+                            {"seed", experiment.run().seed},
+                            {"config", experiment.yaml()}};
+  data::write_plate_file(out, forecast->plate(), cases, experiment.run().seed,
+                         runtime.dtype(), note.dump());
+  fmt::print("{} plates in {}\n", cases, out);
+  return 0;
+}
+
+int describe(const std::string& path) {
+  const auto reader = data::TensorReader::open(path);
+  report::Table table({"array", "shape", "least", "mean", "largest"});
+  for (const auto& [name, shape] : reader->shapes()) {
+    double least = std::numeric_limits<double>::infinity(), largest = -least;
+    double sum = 0, count = 0;
+    bool finite = true;
+    const int64_t rows = shape.empty() ? 0 : shape[0];
+    for (int64_t n = 0; n < rows; n += kRowsAtOnce) {
+      const auto part = reader->rows(name, n, std::min(kRowsAtOnce, rows - n))
+                            .to(torch::kFloat64);
+      least = std::min(least, part.min().item<double>());
+      largest = std::max(largest, part.max().item<double>());
+      sum += part.sum().item<double>();
+      count += static_cast<double>(part.numel());
+      finite = finite && torch::isfinite(part).all().item<bool>();
+    }
+    table.row({name, fmt::format("({})", fmt::join(shape, ", ")),
+               fmt::format("{:.6g}", least),
+               fmt::format("{:.6g}", sum / std::max(count, 1.0)),
+               finite ? fmt::format("{:.6g}", largest) : "not all finite"});
+  }
+  fmt::print("{}", table.text());
+  const auto note = nlohmann::json::parse(reader->note(), nullptr, false);
+  if (note.is_object()) {
+    fmt::print("\n  made by: {}\n", note.value("made_by", "?"));
+    if (note.contains("config")) {
+      fmt::print("\n{}", note["config"].get<std::string>());
+    }
+  }
+  return 0;
+}
+
+}  // namespace
+
+void add_data(CLI::App& app, Action& action) {
+  struct Options {
+    std::string config, file;
+    bool force = false;
+    Overrides overrides;
+  };
+  const auto o = std::make_shared<Options>();
+  auto* verb = app.add_subcommand("data", "Make or look at data files");
+  verb->require_subcommand(1);
+
+  auto* make = verb->add_subcommand(
+      "generate", "Solve the plates of a configuration and write them");
+  make->footer(
+      "Example:\n"
+      "  propagator data generate forecast/quick --out plates.h5 "
+      "-s data.cases=100");
+  make->add_option("config", o->config, "A YAML file, or a name from `list`")
+      ->required();
+  make->add_option("-o,--out", o->file, ".h5 or .npz")->required();
+  make->add_flag("--force", o->force, "Replace the file");
+  o->overrides.add_to(*make, /*with_training=*/true);
+  make->callback([o, &action] {
+    action = [o] {
+      return generate(o->config, o->file, o->force, o->overrides);
+    };
+  });
+
+  auto* look = verb->add_subcommand(
+      "info", "Arrays, shapes and ranges of a .h5 or .npz file");
+  look->add_option("file", o->file, ".h5 or .npz")->required();
+  look->callback([o, &action] { action = [o] { return describe(o->file); }; });
+}
+
+}  // namespace propagator::cli

@@ -1,0 +1,60 @@
+#include "propagator/cli/commands.h"
+#include "propagator/cli/finish.h"
+#include "propagator/core/error.h"
+#include "propagator/core/files.h"
+#include "propagator/core/log.h"
+#include "propagator/train/checkpoint.h"
+
+namespace propagator::cli {
+
+void add_eval(CLI::App& app, Action& action) {
+  struct Options {
+    std::string run, from, out, split = "test";
+    bool last = false, json = false;
+    Overrides overrides;
+  };
+  const auto o = std::make_shared<Options>();
+  auto* verb = app.add_subcommand(
+      "eval", "Test a run's best model and audit it for leaks");
+  verb->footer(
+      "Examples:\n"
+      "  propagator eval runs/quick\n"
+      "  propagator eval runs/quick --split validation --json\n"
+      "  propagator eval runs/quick -s data.file=mine.h5");
+  verb->add_option("run", o->run, "The run's folder")->required();
+  verb->add_option("--split", o->split, "train, validation or test")
+      ->check(CLI::IsMember({"train", "validation", "test"}))
+      ->capture_default_str();
+  verb->add_option("--from", o->from, "A checkpoint (default: the newest)");
+  verb->add_flag("--last", o->last,
+                 "The last weights, not those of the best validation");
+  verb->add_option("--out", o->out, "Also write the numbers to this JSON file");
+  verb->add_flag("--json", o->json, "Print the numbers as JSON");
+  o->overrides.add_to(*verb, /*with_training=*/false);
+  verb->callback([o, &action] {
+    action = [o] {
+      const auto run = train::RunDirectory::open(o->run);
+      auto document = config::Document::from_file(run.config());
+      o->overrides.apply_to(document);
+      const tasks::Experiment experiment(document);
+      const auto runtime = experiment.make_runtime();
+      const auto checkpoint =
+          train::load_checkpoint(choose_checkpoint(run, o->from));
+      const auto model = experiment.make_model(runtime);
+      train::set_parameters(
+          *model, o->last ? checkpoint.model : checkpoint.best, o->run);
+      experiment.task().prepare(experiment.run().seed, runtime);
+      const auto split = o->split == "train"        ? data::Split::kTrain
+                         : o->split == "validation" ? data::Split::kValidation
+                                                    : data::Split::kTest;
+      const auto result = test_model(experiment, *model, runtime, split);
+      if (!o->out.empty()) {
+        write_file_atomically(o->out, result.dump(2) + "\n");
+      }
+      print_result(experiment, result, o->json);
+      return 0;
+    };
+  });
+}
+
+}  // namespace propagator::cli

@@ -1,0 +1,109 @@
+#include "propagator/cli/finish.h"
+
+#include <sys/utsname.h>
+#include <torch/torch.h>
+
+#include "propagator/core/error.h"
+#include "propagator/core/files.h"
+#include "propagator/core/log.h"
+#include "propagator/core/progress.h"
+#include "propagator/core/version.h"
+#include "propagator/explain/leak_audit.h"
+#include "propagator/nn/init.h"
+
+namespace propagator::cli {
+namespace {
+
+using nlohmann::json;
+
+json provenance(const tasks::Experiment& experiment, const Runtime& runtime) {
+  utsname machine{};
+  uname(&machine);
+  return {{"config_sha256", experiment.hash()},
+          {"code", fmt::format("{} {}", kVersion, kCommit)},
+          {"seed", experiment.run().seed},
+          {"device", runtime.device_name()},
+          {"precision", config::name_of(runtime.precision)},
+          {"threads", at::get_num_threads()},
+          {"machine", fmt::format("{} {}", machine.sysname, machine.machine)},
+          {"libtorch", TORCH_VERSION}};
+}
+
+}  // namespace
+
+json test_model(const tasks::Experiment& experiment, torch::nn::Module& model,
+                const Runtime& runtime, data::Split split) {
+  auto& task = experiment.task();
+  json result;
+  {
+    const PrecisionScope scope(runtime);
+    result = task.evaluate(model, split);
+  }
+  if (const auto subject = task.audit_subject(model)) {
+    const auto audit = explain::audit_leaks(*subject, experiment.run().seed);
+    result["leak_audit"] = audit.to_json();
+    result["leak_audit"]["verdict"] = audit.verdict();
+  }
+  result["mode"] = task.mode();
+  result["parameters"] = nn::parameter_count(model);
+  result.update(provenance(experiment, runtime));
+  return result;
+}
+
+void print_result(const tasks::Experiment& experiment, const json& result,
+                  bool as_json) {
+  if (as_json) {
+    fmt::print("{}\n", result.dump(2));
+    return;
+  }
+  fmt::print("\n{}", experiment.task().table(result));
+  if (result.contains("leak_audit")) {
+    fmt::print("  leak audit: {}\n",
+               result.at("leak_audit").at("verdict").get<std::string>());
+  }
+}
+
+int train_and_report(const tasks::Experiment& experiment,
+                     const Runtime& runtime, train::RunDirectory& run,
+                     const fs::path& checkpoint, bool as_json) {
+  auto& task = experiment.task();
+  task.prepare(experiment.run().seed, runtime);
+  const auto model = experiment.make_model(runtime);
+  train::Trainer trainer(task, model, experiment.train(), experiment.run().seed,
+                         runtime, run, experiment.yaml());
+  if (!checkpoint.empty()) {
+    trainer.restore(train::load_checkpoint(checkpoint));
+    log::info("resuming {} at step {}", run.path().string(), trainer.step());
+  }
+  log::info("{} parameters, {} steps on {} ({}), run in {}",
+            nn::parameter_count(*model), trainer.total_steps(),
+            runtime.device_name(), config::name_of(runtime.precision),
+            run.path().string());
+  const auto reason = trainer.run();
+  const bool stopped = reason == train::StopReason::kSignal ||
+                       reason == train::StopReason::kTimeLimit;
+  if (stopped) {
+    log::info(
+        "stopped at step {} of {} with a good checkpoint; go on with "
+        "`propagator resume {}`",
+        trainer.step(), trainer.total_steps(), run.path().string());
+    return static_cast<int>(ExitCode::kStopped);
+  }
+  const double seconds = trainer.seconds();
+  trainer.load_best();
+  auto result = test_model(experiment, *model, runtime, data::Split::kTest);
+  result["steps"] = trainer.step();
+  result["training_seconds"] = seconds;
+  write_file_atomically(run.result(), result.dump(2) + "\n");
+  print_result(experiment, result, as_json);
+  if (!as_json) {
+    fmt::print(
+        "  trained {} steps in {}, {} parameters\n  run: {}\n"
+        "  result: {}\n",
+        trainer.step(), duration_text(seconds), nn::parameter_count(*model),
+        run.path().string(), run.result().string());
+  }
+  return 0;
+}
+
+}  // namespace propagator::cli

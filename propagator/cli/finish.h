@@ -1,0 +1,26 @@
+#pragma once
+
+#include <nlohmann/json.hpp>
+
+#include "propagator/tasks/experiment.h"
+#include "propagator/train/run_directory.h"
+
+namespace propagator::cli {
+
+// Tests a model on a split and audits it for leaks: the numbers, and where
+// they come from (configuration, code, machine, precision).
+nlohmann::json test_model(const tasks::Experiment& experiment,
+                          torch::nn::Module& model, const Runtime& runtime,
+                          data::Split split);
+
+// The end of `train` and `resume`: trains to the end, tests the best model,
+// writes result.json, prints the table. Returns the exit code.
+int train_and_report(const tasks::Experiment& experiment,
+                     const Runtime& runtime, train::RunDirectory& run,
+                     const std::filesystem::path& checkpoint, bool as_json);
+
+// The table and the audit, for people; or the numbers as JSON.
+void print_result(const tasks::Experiment& experiment,
+                  const nlohmann::json& result, bool as_json);
+
+}  // namespace propagator::cli

@@ -1,0 +1,57 @@
+#include <torch/torch.h>
+
+#include <nlohmann/json.hpp>
+
+#include "propagator/cli/commands.h"
+#include "propagator/core/log.h"
+#include "propagator/core/version.h"
+#include "propagator/data/npz.h"
+
+namespace propagator::cli {
+namespace {
+
+int show(bool as_json) {
+  const auto blas = blas_info();
+  std::vector<std::string> devices{"cpu"};
+  for (size_t n = 0; n < torch::cuda::device_count(); ++n) {
+    devices.push_back(fmt::format("cuda:{}", n));
+  }
+  if (as_json) {
+    const nlohmann::json info{{"version", kVersion},
+                              {"commit", kCommit},
+                              {"libtorch", TORCH_VERSION},
+                              {"blas", blas.name},
+                              {"blas_is_reference", blas.reference},
+                              {"threads", at::get_num_threads()},
+                              {"devices", devices},
+                              {"npz", data::has_npz()},
+                              {"hdf5", true}};
+    fmt::print("{}\n", info.dump(2));
+  } else {
+    fmt::print("propagator  {} {}\n", kVersion, kCommit);
+    fmt::print("libtorch    {}\n", TORCH_VERSION);
+    fmt::print("BLAS        {}\n", blas.name);
+    fmt::print("threads     {}\n", at::get_num_threads());
+    fmt::print("devices     {}\n", fmt::join(devices, ", "));
+    fmt::print("formats     safetensors, HDF5{}\n",
+               data::has_npz() ? ", npz" : " (npz: build with libzip)");
+  }
+  if (blas.reference) {
+    log::warn(
+        "this is the reference BLAS, many times slower than OpenBLAS; "
+        "scripts/setup installs OpenBLAS");
+  }
+  return 0;
+}
+
+}  // namespace
+
+void add_info(CLI::App& app, Action& action) {
+  const auto json = std::make_shared<bool>(false);
+  auto* verb =
+      app.add_subcommand("info", "What this build and this machine have");
+  verb->add_flag("--json", *json, "Print it as JSON");
+  verb->callback([json, &action] { action = [json] { return show(*json); }; });
+}
+
+}  // namespace propagator::cli

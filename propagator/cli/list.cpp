@@ -1,0 +1,53 @@
+#include <set>
+
+#include "propagator/cli/commands.h"
+#include "propagator/core/files.h"
+#include "propagator/models/forecaster.h"
+#include "propagator/tasks/registry.h"
+
+namespace propagator::cli {
+namespace {
+
+// The first comment line of a configuration says what it is.
+std::string first_comment(const fs::path& file) {
+  const auto text = read_file(file);
+  if (!text.starts_with("# ")) return "";
+  return text.substr(2, text.find('\n') - 2);
+}
+
+int show() {
+  fmt::print("Tasks\n");
+  for (const auto& [name, kind] : tasks::all_tasks()) {
+    fmt::print("  {:<28} {}\n", name, kind.help);
+  }
+  fmt::print("\nModels of forecast\n");
+  for (const auto& [name, kind] : models::forecasters()) {
+    fmt::print("  {:<28} {}\n", name, kind.help);
+  }
+  fmt::print("\nConfigurations (propagator train NAME)\n");
+  std::map<std::string, std::string> configs;
+  for (const auto& folder : config_folders()) {
+    std::error_code ignored;
+    for (const auto& entry :
+         fs::recursive_directory_iterator(folder, ignored)) {
+      if (entry.path().extension() != ".yaml") continue;
+      auto name = fs::relative(entry.path(), folder);
+      configs.try_emplace(name.replace_extension().string(),
+                          first_comment(entry.path()));
+    }
+  }
+  for (const auto& [name, help] : configs) {
+    fmt::print("  {:<28} {}\n", name, help);
+  }
+  return 0;
+}
+
+}  // namespace
+
+void add_list(CLI::App& app, Action& action) {
+  auto* verb =
+      app.add_subcommand("list", "Tasks, models and configurations there are");
+  verb->callback([&action] { action = show; });
+}
+
+}  // namespace propagator::cli

@@ -1,0 +1,73 @@
+#include <signal.h>
+
+#include <cstdio>
+
+#include "propagator/cli/commands.h"
+#include "propagator/core/error.h"
+#include "propagator/core/log.h"
+#include "propagator/core/progress.h"
+#include "propagator/core/version.h"
+
+namespace {
+
+// libtorch appends a C++ stack to its messages; the first line says it all.
+std::string first_line(const std::string& text) {
+  return text.substr(0, text.find('\n'));
+}
+
+int report_error(const std::exception& error) {
+  using namespace propagator;
+  fmt::print(stderr, "error: {}\n", first_line(error.what()));
+  const auto advice = hint(error);
+  if (!advice.empty()) fmt::print(stderr, "hint: {}\n", advice);
+  return static_cast<int>(exit_code(error));
+}
+
+}  // namespace
+
+int main(int argc, char** argv) {
+  using namespace propagator;
+  // A file size limit or a closed pipe is an error to report, not a death.
+  signal(SIGXFSZ, SIG_IGN);
+
+  CLI::App app{
+      "Transformers for physics: train, test, explain and serve.\n"
+      "Start with `propagator list` and `propagator train forecast/quick`."};
+  app.name("propagator");
+  app.set_version_flag("--version", std::string(kVersion) + " " + kCommit);
+  bool quiet = false;
+  app.add_flag("-q,--quiet", quiet, "No log and no progress on stderr");
+  app.require_subcommand(1);
+  app.fallthrough();
+  app.footer(
+      "Exit codes: 0 ok, 1 failure, 2 usage or configuration, 3 data or "
+      "format,\n4 numerical failure, 5 memory or device, 6 result outside its "
+      "band,\n75 stopped on request with a good checkpoint.");
+
+  cli::Action action;
+  cli::add_train(app, action);
+  cli::add_resume(app, action);
+  cli::add_eval(app, action);
+  cli::add_predict(app, action);
+  cli::add_data(app, action);
+  cli::add_check(app, action);
+  cli::add_info(app, action);
+  cli::add_list(app, action);
+  try {
+    app.parse(argc, argv);
+  } catch (const CLI::ParseError& error) {
+    const int status = app.exit(error, std::cout, std::cerr);
+    return status == 0 ? 0 : static_cast<int>(ExitCode::kUsage);
+  }
+  log::to_stderr(quiet);
+  if (quiet) Progress::silence();
+  try {
+    const int status = action();
+    if (std::fflush(stdout) != 0) {
+      throw FileError("cannot write the results to standard output");
+    }
+    return status;
+  } catch (const std::exception& error) {
+    return report_error(error);
+  }
+}

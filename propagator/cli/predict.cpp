@@ -1,0 +1,44 @@
+#include "propagator/cli/commands.h"
+#include "propagator/train/checkpoint.h"
+
+namespace propagator::cli {
+
+void add_predict(CLI::App& app, Action& action) {
+  struct Options {
+    std::string run, from, input, output;
+    Overrides overrides;
+  };
+  const auto o = std::make_shared<Options>();
+  auto* verb = app.add_subcommand("predict",
+                                  "Apply a run's best model to your own data");
+  verb->footer(
+      "forecast: INPUT holds `fields` (N, frames, rows, cols), of which the "
+      "first visible\nframes are used, and `alpha` (N); OUTPUT gets `fields` "
+      "(N, all frames, rows, cols).\n"
+      "Example:\n"
+      "  propagator predict runs/quick --input first.npz --output future.npz");
+  verb->add_option("run", o->run, "The run's folder")->required();
+  verb->add_option("-i,--input", o->input, ".h5 or .npz")->required();
+  verb->add_option("-o,--output", o->output, ".h5 or .npz")->required();
+  verb->add_option("--from", o->from, "A checkpoint (default: the newest)");
+  o->overrides.add_to(*verb, /*with_training=*/false);
+  verb->callback([o, &action] {
+    action = [o] {
+      const auto run = train::RunDirectory::open(o->run);
+      auto document = config::Document::from_file(run.config());
+      o->overrides.apply_to(document);
+      const tasks::Experiment experiment(document);
+      const auto runtime = experiment.make_runtime();
+      const auto model = experiment.make_model(runtime);
+      train::set_parameters(
+          *model, train::load_checkpoint(choose_checkpoint(run, o->from)).best,
+          o->run);
+      const PrecisionScope scope(runtime);
+      fmt::print("{}\n", experiment.task().predict(*model, o->input, o->output,
+                                                   runtime));
+      return 0;
+    };
+  });
+}
+
+}  // namespace propagator::cli

@@ -1,0 +1,47 @@
+#include "propagator/cli/commands.h"
+#include "propagator/cli/finish.h"
+#include "propagator/core/log.h"
+#include "propagator/train/checkpoint.h"
+
+namespace propagator::cli {
+
+void add_resume(CLI::App& app, Action& action) {
+  struct Options {
+    std::string run, from;
+    bool json = false;
+    Overrides overrides;
+  };
+  const auto o = std::make_shared<Options>();
+  auto* verb = app.add_subcommand(
+      "resume", "Go on with a run that was stopped or killed");
+  verb->footer(
+      "On the same machine the result has the same bits as a run that was "
+      "never stopped.\n"
+      "Example:\n  propagator resume runs/quick");
+  verb->add_option("run", o->run, "The run's folder")->required();
+  verb->add_option("--from", o->from,
+                   "A checkpoint of it (default: the newest); later ones are "
+                   "given up");
+  verb->add_flag("--json", o->json, "Print the result as JSON");
+  o->overrides.add_to(*verb, /*with_training=*/true);
+  verb->callback([o, &action] {
+    action = [o] {
+      auto run = train::RunDirectory::open(o->run);
+      run.lock();
+      auto document = config::Document::from_file(run.config());
+      o->overrides.apply_to(document);
+      const tasks::Experiment experiment(document);
+      const auto runtime = experiment.make_runtime();
+      log::also_to_file(run.log());
+      // Killed before its first checkpoint, a run starts again from nothing.
+      const bool fresh =
+          o->from.empty() && train::list_checkpoints(run.checkpoints()).empty();
+      if (fresh) log::info("no checkpoint yet: starting from step 0");
+      const auto checkpoint =
+          fresh ? std::filesystem::path() : choose_checkpoint(run, o->from);
+      return train_and_report(experiment, runtime, run, checkpoint, o->json);
+    };
+  });
+}
+
+}  // namespace propagator::cli

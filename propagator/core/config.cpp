@@ -1,0 +1,267 @@
+#include "propagator/core/config.h"
+
+#include <yaml-cpp/yaml.h>
+
+#include <algorithm>
+#include <charconv>
+#include <cmath>
+
+#include "propagator/core/files.h"
+
+namespace propagator::config {
+namespace {
+
+std::string bounds_text(const Meta& meta) {
+  const bool low = std::isfinite(meta.min), high = std::isfinite(meta.max);
+  if (low && high) return fmt::format(" from {:g} to {:g}", meta.min, meta.max);
+  if (low) return fmt::format(" of at least {:g}", meta.min);
+  if (high) return fmt::format(" of at most {:g}", meta.max);
+  return "";
+}
+
+template <class Number>
+void parse_number(const std::string& text, const Meta& meta, const char* noun,
+                  Number& value) {
+  Number parsed{};
+  const char* end = text.data() + text.size();
+  const auto [rest, error] = std::from_chars(text.data(), end, parsed);
+  const bool read = error == std::errc() && rest == end && !text.empty();
+  const auto number = static_cast<double>(parsed);
+  if (!read || !std::isfinite(number) || number < meta.min ||
+      number > meta.max) {
+    throw std::invalid_argument("expected " + std::string(noun) +
+                                bounds_text(meta));
+  }
+  value = parsed;
+}
+
+std::string place(const std::string& name, const YAML::Mark& mark) {
+  return mark.is_null()
+             ? name
+             : fmt::format("{}:{}:{}", name, mark.line + 1, mark.column + 1);
+}
+
+void flatten(const YAML::Node& node, const std::string& path,
+             const std::string& name,
+             std::map<std::string, Document::Entry>& entries) {
+  if (node.IsMap()) {
+    for (const auto& item : node) {
+      const auto key = item.first.as<std::string>();
+      const std::string full = path.empty() ? key : path + "." + key;
+      const auto size = entries.size();
+      flatten(item.second, full, name, entries);
+      if (item.second.IsScalar() && entries.size() == size) {
+        throw ConfigError(full,
+                          fmt::format("{}: {} is set twice",
+                                      place(name, item.first.Mark()), full));
+      }
+    }
+  } else if (node.IsScalar()) {
+    entries.try_emplace(
+        path, Document::Entry{node.Scalar(), place(name, node.Mark())});
+  } else if (!node.IsNull()) {
+    throw ConfigError(path, fmt::format("{}: {}: expected a single value, got "
+                                        "a list",
+                                        place(name, node.Mark()), path));
+  }
+}
+
+size_t edit_distance(const std::string& a, const std::string& b) {
+  std::vector<size_t> row(b.size() + 1);
+  for (size_t j = 0; j <= b.size(); ++j) row[j] = j;
+  for (size_t i = 1; i <= a.size(); ++i) {
+    size_t diagonal = row[0];
+    row[0] = i;
+    for (size_t j = 1; j <= b.size(); ++j) {
+      const size_t keep = diagonal + (a[i - 1] == b[j - 1] ? 0 : 1);
+      diagonal = row[j];
+      row[j] = std::min({row[j] + 1, row[j - 1] + 1, keep});
+    }
+  }
+  return row[b.size()];
+}
+
+std::string leaf(const std::string& path) {
+  return path.substr(path.rfind('.') + 1);
+}
+
+// The key a user most likely meant: a whole path that is nearly this one, or
+// the same leaf in another section.
+std::string suggestion(const Schema& schema, const std::string& path) {
+  std::vector<std::string> paths;
+  for (const auto& field : schema.fields()) {
+    if (leaf(field.path) == leaf(path)) {
+      return fmt::format("did you mean {}?", field.path);
+    }
+    paths.push_back(field.path);
+  }
+  if (const auto near = nearest(path, paths)) {
+    return fmt::format("did you mean {}?", *near);
+  }
+  return "`propagator check CONFIG` prints every key";
+}
+
+}  // namespace
+
+void parse(const std::string& text, const Meta& meta, int64_t& value) {
+  parse_number(text, meta, "a whole number", value);
+}
+
+void parse(const std::string& text, const Meta& meta, double& value) {
+  parse_number(text, meta, "a number", value);
+}
+
+void parse(const std::string& text, const Meta&, bool& value) {
+  if (text == "yes" || text == "true" || text == "on") {
+    value = true;
+  } else if (text == "no" || text == "false" || text == "off") {
+    value = false;
+  } else {
+    throw std::invalid_argument("expected yes or no");
+  }
+}
+
+void parse(const std::string& text, const Meta&, std::string& value) {
+  value = text;
+}
+
+std::string print(int64_t value) { return std::to_string(value); }
+std::string print(double value) { return fmt::format("{}", value); }
+std::string print(bool value) { return value ? "yes" : "no"; }
+std::string print(const std::string& value) { return value; }
+
+const Field* Schema::find(const std::string& path) const {
+  const auto found = std::ranges::find(fields_, path, &Field::path);
+  return found == fields_.end() ? nullptr : &*found;
+}
+
+Document Document::from_file(const std::filesystem::path& path) {
+  return from_text(read_file(path), path.string());
+}
+
+Document Document::from_text(const std::string& yaml, const std::string& name) {
+  Document document;
+  document.name_ = name;
+  try {
+    const auto root = YAML::Load(yaml);
+    if (!root.IsMap() && !root.IsNull()) {
+      throw ConfigError("", name + ": expected `key: value` lines");
+    }
+    flatten(root, "", name, document.entries_);
+  } catch (const YAML::Exception& error) {
+    throw ConfigError(
+        "", fmt::format("{}: {}", place(name, error.mark), error.msg));
+  }
+  return document;
+}
+
+void Document::override_with(const std::string& assignment) {
+  const auto equals = assignment.find('=');
+  if (equals == std::string::npos || equals == 0) {
+    throw UsageError(fmt::format("-s {}: expected key=value", assignment),
+                     "for example -s train.lr=3e-4");
+  }
+  set(assignment.substr(0, equals), assignment.substr(equals + 1),
+      "-s " + assignment);
+}
+
+void Document::set(const std::string& path, const std::string& text,
+                   const std::string& where) {
+  entries_[path] = {text, where};
+}
+
+std::optional<std::string> Document::get(const std::string& path) const {
+  const auto found = entries_.find(path);
+  if (found == entries_.end()) return std::nullopt;
+  return found->second.text;
+}
+
+void Document::apply_to(const Schema& schema) const {
+  for (const auto& [path, entry] : entries_) {
+    const Field* field = schema.find(path);
+    if (field == nullptr) {
+      throw ConfigError(path,
+                        fmt::format("{}: unknown key {}", entry.where, path),
+                        suggestion(schema, path));
+    }
+    try {
+      field->set(entry.text);
+    } catch (const std::invalid_argument& error) {
+      throw ConfigError(path, fmt::format("{}: {}: {}, got '{}'", entry.where,
+                                          path, error.what(), entry.text));
+    }
+  }
+}
+
+void Document::rethrow_with_place(const ConfigError& error) const {
+  const auto found = entries_.find(error.key());
+  const std::string where =
+      found == entries_.end()
+          ? fmt::format("{}: {} (default)", name_, error.key())
+          : found->second.where + ": " + error.key();
+  throw ConfigError(error.key(), where + ": " + error.what(), error.hint());
+}
+
+std::string to_yaml(const Schema& schema, bool with_help) {
+  std::string yaml;
+  std::vector<std::string> open;  // the sections we are inside of
+  for (const auto& field : schema.fields()) {
+    std::vector<std::string> parts;
+    for (size_t from = 0; from <= field.path.size();) {
+      const size_t dot =
+          std::min(field.path.find('.', from), field.path.size());
+      parts.push_back(field.path.substr(from, dot - from));
+      from = dot + 1;
+    }
+    size_t depth = 0;
+    while (depth < open.size() && depth + 1 < parts.size() &&
+           open[depth] == parts[depth]) {
+      ++depth;
+    }
+    open.resize(depth);
+    for (; depth + 1 < parts.size(); ++depth) {
+      yaml += std::string(2 * depth, ' ') + parts[depth] + ":\n";
+      open.push_back(parts[depth]);
+    }
+    YAML::Emitter scalar;  // quotes a text that would not read back as itself
+    scalar << field.get();
+    std::string line = fmt::format("{}{}: {}", std::string(2 * depth, ' '),
+                                   parts.back(), scalar.c_str());
+    if (with_help) {
+      const auto& meta = field.meta;
+      line = fmt::format("{:<34} # {}{}", line, meta.help,
+                         meta.unit.empty() ? "" : " [" + meta.unit + "]");
+    }
+    yaml += line + "\n";
+  }
+  return yaml;
+}
+
+std::string to_help(const Schema& schema) {
+  std::string text;
+  for (const auto& field : schema.fields()) {
+    text += fmt::format(
+        "  {:<26} {}{}\n  {:<26}   {}{}, default {}\n", field.path,
+        field.meta.help,
+        field.meta.unit.empty() ? "" : " [" + field.meta.unit + "]", "",
+        field.type, bounds_text(field.meta),
+        field.default_text.empty() ? "(empty)" : field.default_text);
+  }
+  return text;
+}
+
+std::optional<std::string> nearest(const std::string& word,
+                                   std::span<const std::string> candidates) {
+  std::optional<std::string> best;
+  size_t best_distance = std::max<size_t>(2, word.size() / 3);
+  for (const auto& candidate : candidates) {
+    const size_t distance = edit_distance(word, candidate);
+    if (distance <= best_distance && (!best || distance < best_distance)) {
+      best = candidate;
+      best_distance = distance;
+    }
+  }
+  return best;
+}
+
+}  // namespace propagator::config

@@ -1,0 +1,183 @@
+#pragma once
+
+#include <fmt/format.h>
+
+#include <filesystem>
+#include <functional>
+#include <limits>
+#include <map>
+#include <optional>
+#include <span>
+#include <string>
+#include <type_traits>
+#include <utility>
+#include <vector>
+
+#include "propagator/core/error.h"
+
+namespace propagator::config {
+
+// What a field's declaration says beside its name and default.
+struct Meta {
+  std::string help;
+  std::string unit = "";
+  double min = -std::numeric_limits<double>::infinity();
+  double max = std::numeric_limits<double>::infinity();
+};
+
+// The names of an enum's values: specialise it beside the enum,
+//   template <> struct Names<Mask> {
+//     static constexpr std::pair<Mask, const char*> all[] = {...};
+//   };
+template <class Enum>
+struct Names;
+
+template <class Enum>
+std::string name_of(Enum value) {
+  for (const auto& [known, name] : Names<Enum>::all) {
+    if (known == value) return name;
+  }
+  return "?";
+}
+
+// One field: where it lives, what it accepts, how it is read and written.
+// `set` takes the text of a scalar and throws std::invalid_argument with
+// "expected …" if the text does not fit.
+struct Field {
+  std::string path;  // "model.heads"
+  Meta meta;
+  std::string type;  // "integer", "number", "text", "yes/no", "a | b"
+  std::string default_text;
+  std::function<void(const std::string&)> set;
+  std::function<std::string()> get;
+};
+
+// Strict conversions; std::invalid_argument says what was expected.
+void parse(const std::string& text, const Meta& meta, int64_t& value);
+void parse(const std::string& text, const Meta& meta, double& value);
+void parse(const std::string& text, const Meta& meta, bool& value);
+void parse(const std::string& text, const Meta& meta, std::string& value);
+std::string print(int64_t value);
+std::string print(double value);
+std::string print(bool value);
+std::string print(const std::string& value);
+
+// The list of fields of a configuration. An options struct declares each of
+// its fields once, in `describe`, and from that come reading, bounds, --help,
+// the printed table and the stored copy:
+//
+//   struct Options {
+//     int64_t heads = 16;
+//     void describe(config::Schema& s) {
+//       s.field("heads", heads, {.help = "attention heads", .min = 1});
+//     }
+//   };
+//
+// The schema refers to the struct's members: the struct must outlive it.
+class Schema {
+ public:
+  template <class T>
+  void field(const std::string& name, T& value, Meta meta) {
+    Field f{prefix_ + name, std::move(meta), type_name<T>(), "", {}, {}};
+    if constexpr (std::is_enum_v<T>) {
+      f.set = [&value](const std::string& text) { value = from_name<T>(text); };
+      f.get = [&value] { return name_of(value); };
+    } else {
+      f.set = [&value, meta = f.meta](const std::string& text) {
+        parse(text, meta, value);
+      };
+      f.get = [&value] { return print(value); };
+    }
+    f.default_text = f.get();
+    fields_.push_back(std::move(f));
+  }
+
+  // A group of fields under `name`: `options` has a `describe(Schema&)`.
+  template <class Options>
+  void section(const std::string& name, Options& options) {
+    const std::string outer = prefix_;
+    prefix_ += name + ".";
+    options.describe(*this);
+    prefix_ = outer;
+  }
+
+  const std::vector<Field>& fields() const { return fields_; }
+  const Field* find(const std::string& path) const;
+
+ private:
+  template <class T>
+  static std::string type_name();
+  template <class Enum>
+  static Enum from_name(const std::string& text);
+
+  std::string prefix_;
+  std::vector<Field> fields_;
+};
+
+// A configuration file as read: scalars by dotted path, each with its place.
+class Document {
+ public:
+  struct Entry {
+    std::string text;
+    std::string where;  // "base.yaml:12:9" or "-s model.heads=3"
+  };
+
+  static Document from_file(const std::filesystem::path& path);
+  static Document from_text(const std::string& yaml, const std::string& name);
+
+  // "key=value" from the command line; replaces what the file says.
+  void override_with(const std::string& assignment);
+  void set(const std::string& path, const std::string& text,
+           const std::string& where);
+
+  std::optional<std::string> get(const std::string& path) const;
+  const std::map<std::string, Entry>& entries() const { return entries_; }
+
+  // Sets every field that the document names. ConfigError messages carry
+  // place, key, what was expected and, for an unknown key, the nearest one.
+  void apply_to(const Schema& schema) const;
+  // Puts the key's place in front of an error that validation raised later.
+  [[noreturn]] void rethrow_with_place(const ConfigError& error) const;
+
+ private:
+  std::map<std::string, Entry> entries_;
+  std::string name_;
+};
+
+// The configuration as YAML, one line of help beside each field; reading it
+// back gives the same values.
+std::string to_yaml(const Schema& schema, bool with_help);
+// The fields as a table for --help: key, type, default, bounds, help.
+std::string to_help(const Schema& schema);
+// The candidate nearest to `word` by edit distance, if any is near.
+std::optional<std::string> nearest(const std::string& word,
+                                   std::span<const std::string> candidates);
+
+template <class T>
+std::string Schema::type_name() {
+  if constexpr (std::is_enum_v<T>) {
+    std::string names;
+    for (const auto& [value, name] : Names<T>::all) {
+      names += (names.empty() ? "" : " | ") + std::string(name);
+    }
+    return names;
+  } else if constexpr (std::is_same_v<T, bool>) {
+    return "yes/no";
+  } else if constexpr (std::is_integral_v<T>) {
+    return "integer";
+  } else if constexpr (std::is_floating_point_v<T>) {
+    return "number";
+  } else {
+    return "text";
+  }
+}
+
+template <class Enum>
+Enum Schema::from_name(const std::string& text) {
+  for (const auto& [value, name] : Names<Enum>::all) {
+    if (text == name) return value;
+  }
+  throw std::invalid_argument("expected " + type_name<Enum>());
+}
+
+}  // namespace propagator::config

@@ -1,0 +1,66 @@
+#pragma once
+
+#include <torch/types.h>
+
+#include <string>
+
+#include "propagator/core/config.h"
+
+namespace propagator {
+
+enum class Precision { kFloat64, kFloat32, kTF32, kBFloat16 };
+
+// Where and how the numbers are computed: chosen once per run.
+struct Runtime {
+  torch::Device device = torch::kCPU;
+  Precision precision = Precision::kFloat32;
+
+  // The type of parameters and data; bf16 and tf32 keep them in float32.
+  torch::ScalarType dtype() const;
+  torch::TensorOptions options() const;
+  // "cpu", "NVIDIA H200"
+  std::string device_name() const;
+};
+
+// Resolves `auto|cpu|cuda|cuda:N|mps` and sets the number of threads (0 keeps
+// the library's choice). UsageError for an unknown name, DeviceError for one
+// that this build or machine lacks.
+Runtime make_runtime(const std::string& device, Precision precision,
+                     int64_t threads);
+
+// Matrix products in bfloat16 while it lives, when the runtime asks for them.
+class PrecisionScope {
+ public:
+  explicit PrecisionScope(const Runtime& runtime);
+  ~PrecisionScope();
+  PrecisionScope(const PrecisionScope&) = delete;
+  PrecisionScope& operator=(const PrecisionScope&) = delete;
+
+ private:
+  torch::Device device_;
+  bool changed_;
+};
+
+// The BLAS that libtorch's matrix products reach, and whether it is the slow
+// reference implementation.
+struct BlasInfo {
+  std::string name;
+  bool reference = false;
+};
+BlasInfo blas_info();
+
+}  // namespace propagator
+
+namespace propagator::config {
+
+template <>
+struct Names<Precision> {
+  using enum Precision;
+  static constexpr std::pair<Precision, const char*> all[] = {
+      {kFloat64, "fp64"},
+      {kFloat32, "fp32"},
+      {kTF32, "tf32"},
+      {kBFloat16, "bf16"}};
+};
+
+}  // namespace propagator::config

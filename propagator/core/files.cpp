@@ -1,0 +1,142 @@
+#include "propagator/core/files.h"
+
+#include <fcntl.h>
+#include <fmt/format.h>
+#include <unistd.h>
+
+#include <cerrno>
+#include <cstring>
+#include <fstream>
+#include <sstream>
+
+#include "propagator/core/error.h"
+
+namespace propagator {
+namespace {
+
+constexpr const char* kTemporaryPrefix = ".tmp-";
+
+[[noreturn]] void throw_write_error(const fs::path& path, int error) {
+  std::string advice;
+  if (error == ENOSPC || error == EDQUOT) advice = "free some disk space";
+  if (error == EFBIG) advice = "the file size limit is too low (ulimit -f)";
+  if (error == EACCES || error == EROFS) advice = "choose a writable folder";
+  throw FileError(
+      fmt::format("cannot write {}: {}", path.string(), std::strerror(error)),
+      advice);
+}
+
+fs::path temporary_beside(const fs::path& path) {
+  return path.parent_path() / fmt::format("{}{}-{}", kTemporaryPrefix,
+                                          path.filename().string(), getpid());
+}
+
+// Flushes a file or a directory entry to the disk.
+void flush(const fs::path& path) {
+  const int file = open(path.c_str(), O_RDONLY | O_CLOEXEC);
+  if (file < 0) throw_write_error(path, errno);
+  const int status = fsync(file);
+  const int error = errno;
+  close(file);
+  if (status != 0 && error != EINVAL) throw_write_error(path, error);
+}
+
+void write_bytes(const fs::path& path, std::string_view bytes) {
+  const int file =
+      open(path.c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0644);
+  if (file < 0) throw_write_error(path, errno);
+  while (!bytes.empty()) {
+    const ssize_t written = write(file, bytes.data(), bytes.size());
+    if (written < 0) {
+      if (errno == EINTR) continue;
+      const int error = errno;
+      close(file);
+      throw_write_error(path, error);
+    }
+    bytes.remove_prefix(static_cast<size_t>(written));
+  }
+  if (close(file) != 0) throw_write_error(path, errno);
+}
+
+// Runs `fill` on a temporary beside `path`, then renames it into place;
+// whatever goes wrong, the temporary does not stay.
+void replace_through_temporary(
+    const fs::path& path, const std::function<void(const fs::path&)>& fill) {
+  const fs::path parent =
+      path.parent_path().empty() ? fs::path(".") : path.parent_path();
+  const fs::path temporary = temporary_beside(path);
+  try {
+    fs::create_directories(parent);
+    fill(temporary);
+    std::error_code error;
+    fs::rename(temporary, path, error);
+    if (error) throw_write_error(path, error.value());
+    flush(parent);
+  } catch (const fs::filesystem_error& error) {
+    std::error_code ignored;
+    fs::remove_all(temporary, ignored);
+    throw_write_error(path, error.code().value());
+  } catch (...) {
+    std::error_code ignored;
+    fs::remove_all(temporary, ignored);
+    throw;
+  }
+}
+
+}  // namespace
+
+std::string read_file(const fs::path& path) {
+  std::error_code error;
+  if (fs::is_directory(path, error)) {
+    throw FileError(
+        fmt::format("cannot read {}: it is a folder", path.string()));
+  }
+  std::ifstream in(path, std::ios::binary);
+  if (!in) {
+    throw FileError(
+        fmt::format("cannot read {}: {}", path.string(), std::strerror(errno)));
+  }
+  std::ostringstream bytes;
+  bytes << in.rdbuf();
+  if (in.bad()) {
+    throw FileError(fmt::format("cannot read {} to its end", path.string()));
+  }
+  return std::move(bytes).str();
+}
+
+void write_file_atomically(const fs::path& path, std::string_view bytes) {
+  write_atomically(
+      path, [&](const fs::path& temporary) { write_bytes(temporary, bytes); });
+}
+
+void write_atomically(const fs::path& path,
+                      const std::function<void(const fs::path&)>& write) {
+  replace_through_temporary(path, [&](const fs::path& temporary) {
+    write(temporary);
+    flush(temporary);
+  });
+}
+
+void write_directory_atomically(
+    const fs::path& path, const std::function<void(const fs::path&)>& fill) {
+  replace_through_temporary(path, [&](const fs::path& temporary) {
+    fs::remove_all(temporary);
+    fs::create_directories(temporary);
+    fill(temporary);
+    for (const auto& entry : fs::directory_iterator(temporary)) {
+      flush(entry.path());
+    }
+    flush(temporary);
+  });
+}
+
+void remove_unfinished(const fs::path& folder) {
+  std::error_code ignored;
+  for (const auto& entry : fs::directory_iterator(folder, ignored)) {
+    if (entry.path().filename().string().starts_with(kTemporaryPrefix)) {
+      fs::remove_all(entry.path(), ignored);
+    }
+  }
+}
+
+}  // namespace propagator

@@ -1,0 +1,41 @@
+#pragma once
+
+// The one place that knows libtorch's versions: Debian 12 ships 1.13, GPU
+// machines have 2.x, and the code above compiles against both.
+
+#include <ATen/autocast_mode.h>
+#include <torch/version.h>
+
+namespace propagator {
+
+#if TORCH_VERSION_MAJOR >= 2
+inline bool autocast_enabled(torch::Device device) {
+  return at::autocast::is_autocast_enabled(device.type());
+}
+inline void set_autocast(torch::Device device, bool on) {
+  at::autocast::set_autocast_enabled(device.type(), on);
+  at::autocast::set_autocast_dtype(device.type(), torch::kBFloat16);
+}
+#else
+inline bool autocast_enabled(torch::Device device) {
+  return device.is_cpu() ? at::autocast::is_cpu_enabled()
+                         : at::autocast::is_enabled();
+}
+inline void set_autocast(torch::Device device, bool on) {
+  if (device.is_cpu()) {
+    at::autocast::set_cpu_enabled(on);
+    at::autocast::set_autocast_cpu_dtype(torch::kBFloat16);
+  } else {
+    at::autocast::set_enabled(on);
+    at::autocast::set_autocast_gpu_dtype(torch::kBFloat16);
+  }
+}
+#endif
+
+// Matrix products in TF32 on CUDA, or in full float32.
+inline void set_tf32(bool on) {
+  at::globalContext().setAllowTF32CuBLAS(on);
+  at::globalContext().setAllowTF32CuDNN(on);
+}
+
+}  // namespace propagator

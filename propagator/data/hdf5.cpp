@@ -1,0 +1,239 @@
+#include "propagator/data/hdf5.h"
+
+#include <fmt/format.h>
+#include <hdf5.h>
+#include <unistd.h>
+
+#include "propagator/core/error.h"
+#include "propagator/core/files.h"
+
+namespace propagator::data {
+namespace {
+
+using Shapes = std::map<std::string, std::vector<int64_t>>;
+
+// An HDF5 identifier that closes itself.
+class Handle {
+ public:
+  using Close = herr_t (*)(hid_t);
+  Handle() = default;
+  Handle(hid_t id, Close close) : id_(id), close_(close) {}
+  ~Handle() { reset(); }
+  Handle(Handle&& other) noexcept { *this = std::move(other); }
+  Handle& operator=(Handle&& other) noexcept {
+    std::swap(id_, other.id_);
+    std::swap(close_, other.close_);
+    return *this;
+  }
+  operator hid_t() const { return id_; }
+  bool valid() const { return id_ >= 0; }
+  // Closing writes what is still buffered, so it can fail.
+  bool reset() {
+    const bool good = id_ < 0 || close_(id_) >= 0;
+    id_ = -1;
+    return good;
+  }
+
+ private:
+  hid_t id_ = -1;
+  Close close_ = nullptr;
+};
+
+// Errors are ours to report; the library would print its stack to stderr.
+void silence_hdf5() { H5Eset_auto2(H5E_DEFAULT, nullptr, nullptr); }
+
+hid_t memory_type(torch::ScalarType type) {
+  return type == torch::kFloat64 ? H5T_NATIVE_DOUBLE : H5T_NATIVE_FLOAT;
+}
+
+std::vector<hsize_t> sizes(const std::vector<int64_t>& shape) {
+  return {shape.begin(), shape.end()};
+}
+
+// The file's space with rows [begin, begin + count) selected.
+Handle select_rows(hid_t dataset, const std::vector<int64_t>& shape,
+                   int64_t begin, int64_t count) {
+  Handle space(H5Dget_space(dataset), H5Sclose);
+  std::vector<hsize_t> start(shape.size(), 0), extent = sizes(shape);
+  start[0] = static_cast<hsize_t>(begin);
+  extent[0] = static_cast<hsize_t>(count);
+  H5Sselect_hyperslab(space, H5S_SELECT_SET, start.data(), nullptr,
+                      extent.data(), nullptr);
+  return space;
+}
+
+Handle memory_space(std::vector<int64_t> shape, int64_t count) {
+  shape[0] = count;
+  const auto extent = sizes(shape);
+  return Handle(
+      H5Screate_simple(static_cast<int>(extent.size()), extent.data(), nullptr),
+      H5Sclose);
+}
+
+class Hdf5Reader : public TensorReader {
+ public:
+  explicit Hdf5Reader(const fs::path& path) : TensorReader(path) {
+    silence_hdf5();
+    file_ =
+        Handle(H5Fopen(path.c_str(), H5F_ACC_RDONLY, H5P_DEFAULT), H5Fclose);
+    if (!file_.valid()) {
+      throw DataError(path.string() + " is not an HDF5 file, or is damaged");
+    }
+    H5Literate(file_, H5_INDEX_NAME, H5_ITER_NATIVE, nullptr, &add, this);
+  }
+
+  Shapes shapes() const override { return shapes_; }
+  bool streams() const override { return true; }
+
+  std::string note() const override {
+    if (H5Aexists(file_, "note") <= 0) return "";
+    Handle attribute(H5Aopen(file_, "note", H5P_DEFAULT), H5Aclose);
+    Handle type(H5Aget_type(attribute), H5Tclose);
+    std::string text(H5Tget_size(type), '\0');
+    if (H5Aread(attribute, type, text.data()) < 0) return "";
+    return text.substr(0, text.find('\0'));
+  }
+
+  torch::Tensor rows(const std::string& name, int64_t begin,
+                     int64_t count) const override {
+    auto sizes = shape(name);
+    Handle dataset(H5Dopen2(file_, name.c_str(), H5P_DEFAULT), H5Dclose);
+    Handle stored(H5Dget_type(dataset), H5Tclose);
+    const bool wide = H5Tget_size(stored) > 4;
+    const auto type = wide ? torch::kFloat64 : torch::kFloat32;
+    const auto file_space = select_rows(dataset, sizes, begin, count);
+    const auto memory = memory_space(sizes, count);
+    sizes[0] = count;
+    auto tensor = torch::empty(sizes, type);
+    if (H5Dread(dataset, memory_type(type), memory, file_space, H5P_DEFAULT,
+                tensor.data_ptr()) < 0) {
+      throw DataError(fmt::format("{}: cannot read rows {} to {} of '{}'",
+                                  path_.string(), begin, begin + count - 1,
+                                  name));
+    }
+    return tensor;
+  }
+
+ private:
+  static herr_t add(hid_t group, const char* name, const H5L_info_t*,
+                    void* self) {
+    Handle dataset(H5Dopen2(group, name, H5P_DEFAULT), H5Dclose);
+    if (!dataset.valid()) return 0;  // a subgroup is none of ours
+    Handle space(H5Dget_space(dataset), H5Sclose);
+    std::vector<hsize_t> extent(
+        static_cast<size_t>(H5Sget_simple_extent_ndims(space)));
+    H5Sget_simple_extent_dims(space, extent.data(), nullptr);
+    static_cast<Hdf5Reader*>(self)->shapes_[name] = {extent.begin(),
+                                                     extent.end()};
+    return 0;
+  }
+
+  Handle file_;
+  Shapes shapes_;
+};
+
+class Hdf5Writer : public TensorWriter {
+ public:
+  Hdf5Writer(fs::path path, torch::ScalarType type, Shapes shapes,
+             const std::string& note)
+      : path_(std::move(path)), type_(type), shapes_(std::move(shapes)) {
+    silence_hdf5();
+    std::error_code ignored;
+    if (path_.has_parent_path()) {
+      fs::create_directories(path_.parent_path(), ignored);
+    }
+    partial_ =
+        path_.parent_path() /
+        fmt::format(".tmp-h5-{}-{}", path_.filename().string(), getpid());
+    file_ = Handle(
+        H5Fcreate(partial_.c_str(), H5F_ACC_TRUNC, H5P_DEFAULT, H5P_DEFAULT),
+        H5Fclose);
+    check(file_.valid());
+    for (const auto& [name, shape] : shapes_) create_array(name, shape);
+    write_note(note);
+  }
+
+  ~Hdf5Writer() override {
+    if (finished_) return;
+    file_.reset();
+    std::error_code ignored;
+    fs::remove(partial_, ignored);
+  }
+
+  void write_rows(const std::string& name, int64_t begin,
+                  const torch::Tensor& rows) override {
+    const auto& shape = shapes_.at(name);
+    const auto values = rows.to(torch::kCPU, type_).contiguous();
+    Handle dataset(H5Dopen2(file_, name.c_str(), H5P_DEFAULT), H5Dclose);
+    const int64_t count = values.size(0);
+    const auto file_space = select_rows(dataset, shape, begin, count);
+    const auto memory = memory_space(shape, count);
+    check(H5Dwrite(dataset, memory_type(type_), memory, file_space, H5P_DEFAULT,
+                   values.data_ptr()) >= 0);
+  }
+
+  void close() override {
+    check(H5Fflush(file_, H5F_SCOPE_GLOBAL) >= 0);
+    check(file_.reset());
+    write_atomically(path_, [&](const fs::path& temporary) {
+      fs::rename(partial_, temporary);
+    });
+    finished_ = true;
+  }
+
+ private:
+  void check(bool good) const {
+    if (!good) {
+      throw FileError("cannot write " + path_.string(),
+                      "is the disk full, or the folder not writable?");
+    }
+  }
+
+  void create_array(const std::string& name,
+                    const std::vector<int64_t>& shape) {
+    const auto extent = sizes(shape);
+    Handle space(H5Screate_simple(static_cast<int>(extent.size()),
+                                  extent.data(), nullptr),
+                 H5Sclose);
+    const hid_t stored =
+        type_ == torch::kFloat64 ? H5T_IEEE_F64LE : H5T_IEEE_F32LE;
+    Handle dataset(H5Dcreate2(file_, name.c_str(), stored, space, H5P_DEFAULT,
+                              H5P_DEFAULT, H5P_DEFAULT),
+                   H5Dclose);
+    check(dataset.valid());
+  }
+
+  void write_note(const std::string& note) {
+    if (note.empty()) return;
+    Handle type(H5Tcopy(H5T_C_S1), H5Tclose);
+    H5Tset_size(type, note.size() + 1);
+    H5Tset_cset(type, H5T_CSET_UTF8);
+    Handle space(H5Screate(H5S_SCALAR), H5Sclose);
+    Handle attribute(
+        H5Acreate2(file_, "note", type, space, H5P_DEFAULT, H5P_DEFAULT),
+        H5Aclose);
+    check(attribute.valid() && H5Awrite(attribute, type, note.c_str()) >= 0);
+  }
+
+  fs::path path_;
+  fs::path partial_;
+  torch::ScalarType type_;
+  Shapes shapes_;
+  Handle file_;
+  bool finished_ = false;
+};
+
+}  // namespace
+
+std::unique_ptr<TensorReader> open_hdf5(const fs::path& path) {
+  return std::make_unique<Hdf5Reader>(path);
+}
+
+std::unique_ptr<TensorWriter> create_hdf5(const fs::path& path,
+                                          torch::ScalarType type,
+                                          const Shapes& shapes,
+                                          const std::string& note) {
+  return std::make_unique<Hdf5Writer>(path, type, shapes, note);
+}
+
+}  // namespace propagator::data

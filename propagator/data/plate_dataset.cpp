@@ -1,0 +1,182 @@
+#include "propagator/data/plate_dataset.h"
+
+#include <torch/torch.h>
+#include <unistd.h>
+
+#include "propagator/core/error.h"
+#include "propagator/core/log.h"
+#include "propagator/core/progress.h"
+
+namespace propagator::data {
+namespace {
+
+constexpr int64_t kCasesAtOnce = 64;
+
+torch::Tensor index_tensor(const std::vector<int64_t>& indices) {
+  return torch::tensor(indices, torch::kInt64);
+}
+
+// What may be spent on data: a quarter of the machine's memory, or of the
+// GPU's where that is the smaller one.
+int64_t memory_for_data(const Runtime& runtime) {
+  const int64_t host = static_cast<int64_t>(sysconf(_SC_PHYS_PAGES)) *
+                       static_cast<int64_t>(sysconf(_SC_PAGESIZE));
+  constexpr int64_t kGpu = int64_t{80} << 30;
+  return (runtime.device.is_cpu() ? host : std::min(host, kGpu)) / 4;
+}
+
+void expect_shape(const TensorReader& reader, const std::string& path,
+                  const std::string& name,
+                  const std::vector<int64_t>& expected) {
+  const auto got = reader.shape(name);
+  if (got != expected) {
+    throw DataError(
+        fmt::format("{}: expected '{}' of shape ({}), got ({})", path, name,
+                    fmt::join(expected, ", "), fmt::join(got, ", ")),
+        "make plate.rows, plate.cols and plate.frames those of the file; "
+        "`propagator data info` prints them");
+  }
+}
+
+}  // namespace
+
+void PlateDataOptions::describe(config::Schema& s) {
+  s.field(
+      "cases", cases,
+      {.help = "plates to solve; with a file, as many as it holds", .min = 10});
+  s.field("file", file,
+          {.help = "read the histories from this .h5 or .npz instead"});
+  s.field("storage", storage,
+          {.help = "memory: keep all histories; stream: make each batch when "
+                   "it is used; auto: memory if a quarter of it suffices"});
+}
+
+PlateDataset::PlateDataset(const physics::HeatPlateOptions& plate,
+                           const PlateDataOptions& options, int64_t seed,
+                           const Runtime& runtime)
+    : plate_(plate), runtime_(runtime) {
+  if (options.file.empty()) {
+    cases_ = physics::draw_cases(plate, seed, 0, options.cases)
+                 .to(runtime.options());
+  } else {
+    open_file(options.file);
+  }
+  split_ = make_split(cases_.size(), seed);
+  const bool fits = bytes() <= memory_for_data(runtime);
+  const bool keep = options.storage == Storage::kMemory ||
+                    (options.storage == Storage::kAuto && fits);
+  if (keep) keep_in_memory();
+  log::info("{} plates of {} x {} nodes, {} frames ({:.2f} GB, {})",
+            cases_.size(), plate.rows, plate.cols, plate.frames,
+            static_cast<double>(bytes()) * 1e-9,
+            keep ? "in memory" : "streamed");
+}
+
+void PlateDataset::open_file(const std::string& path) {
+  reader_ = TensorReader::open(path);
+  const auto shape = reader_->shape("fields");
+  const int64_t cases = shape.empty() ? 0 : shape[0];
+  expect_shape(*reader_, path, "fields",
+               {cases, plate_.frames, plate_.rows, plate_.cols});
+  expect_shape(*reader_, path, "alpha", {cases});
+  expect_shape(*reader_, path, "dt", {cases});
+  cases_.alpha = reader_->all("alpha").to(runtime_.options());
+  cases_.dt = reader_->all("dt").to(runtime_.options());
+  const auto good = torch::logical_and(cases_.alpha > 0, cases_.dt > 0);
+  if (!good.all().item<bool>()) {
+    throw DataError(path + ": expected every alpha and dt to be positive");
+  }
+  Progress progress("checking " + path, cases);
+  for (int64_t n = 0; n < cases; n += kCasesAtOnce) {
+    const int64_t count = std::min(kCasesAtOnce, cases - n);
+    check_finite(reader_->rows("fields", n, count), n, path);
+    progress.update(n + count);
+  }
+}
+
+void PlateDataset::keep_in_memory() {
+  const int64_t cases = cases_.size();
+  auto fields = torch::empty({cases, plate_.frames, plate_.rows, plate_.cols},
+                             runtime_.options());
+  Progress progress(reader_ ? "reading plates" : "solving plates", cases);
+  for (int64_t n = 0; n < cases; n += kCasesAtOnce) {
+    const int64_t count = std::min(kCasesAtOnce, cases - n);
+    std::vector<int64_t> some(static_cast<size_t>(count));
+    std::iota(some.begin(), some.end(), n);
+    fields.narrow(0, n, count).copy_(histories(some));
+    progress.update(n + count);
+  }
+  fields_ = fields;
+}
+
+int64_t PlateDataset::bytes() const {
+  return cases_.size() * plate_.frames * plate_.rows * plate_.cols *
+         static_cast<int64_t>(c10::elementSize(runtime_.dtype()));
+}
+
+int64_t PlateDataset::size(Split split) const {
+  return static_cast<int64_t>(split_.of(split).size());
+}
+
+torch::Tensor PlateDataset::histories(const std::vector<int64_t>& cases) const {
+  if (reader_) {
+    std::vector<torch::Tensor> rows;
+    for (const int64_t n : cases) rows.push_back(reader_->rows("fields", n, 1));
+    return torch::cat(rows).to(runtime_.options());
+  }
+  const auto indices = index_tensor(cases).to(runtime_.device);
+  return physics::solve(plate_, cases_.select(indices));
+}
+
+PlateBatch PlateDataset::batch(Split split,
+                               std::span<const int64_t> positions) const {
+  const auto& of_split = split_.of(split);
+  std::vector<int64_t> cases;
+  for (const int64_t at : positions) cases.push_back(of_split.at(at));
+  const auto indices = index_tensor(cases).to(runtime_.device);
+  return {in_memory() ? fields_.index_select(0, indices) : histories(cases),
+          cases_.alpha.index_select(0, indices),
+          cases_.dt.index_select(0, indices)};
+}
+
+PlateBatch PlateDataset::range(Split split, int64_t begin,
+                               int64_t count) const {
+  std::vector<int64_t> positions(
+      static_cast<size_t>(std::min(count, size(split) - begin)));
+  std::iota(positions.begin(), positions.end(), begin);
+  return batch(split, positions);
+}
+
+void write_plate_file(const std::filesystem::path& path,
+                      const physics::HeatPlateOptions& plate, int64_t cases,
+                      int64_t seed, torch::ScalarType type,
+                      const std::string& note) {
+  const auto writer = TensorWriter::create(
+      path, type,
+      {{"fields", {cases, plate.frames, plate.rows, plate.cols}},
+       {"alpha", {cases}},
+       {"dt", {cases}}},
+      note);
+  Progress progress("writing plates", cases);
+  for (int64_t n = 0; n < cases; n += kCasesAtOnce) {
+    const int64_t count = std::min(kCasesAtOnce, cases - n);
+    const auto some = physics::draw_cases(plate, seed, n, count).to(type);
+    writer->write_rows("fields", n, physics::solve(plate, some));
+    writer->write_rows("alpha", n, some.alpha);
+    writer->write_rows("dt", n, some.dt);
+    progress.update(n + count);
+  }
+  writer->close();
+}
+
+void check_finite(const torch::Tensor& fields, int64_t first_case,
+                  const std::string& source) {
+  if (torch::isfinite(fields).all().item<bool>()) return;
+  const auto bad = torch::logical_not(torch::isfinite(fields)).nonzero()[0];
+  throw DataError(fmt::format(
+      "{}: case {}, frame {}, node ({}, {}) is not a finite number", source,
+      first_case + bad[0].item<int64_t>(), bad[1].item<int64_t>(),
+      bad[2].item<int64_t>(), bad[3].item<int64_t>()));
+}
+
+}  // namespace propagator::data

@@ -1,0 +1,83 @@
+#pragma once
+
+#include <memory>
+#include <span>
+
+#include "propagator/core/device.h"
+#include "propagator/data/split.h"
+#include "propagator/data/tensor_file.h"
+#include "propagator/physics/heat_plate.h"
+
+namespace propagator::data {
+
+enum class Storage { kAuto, kMemory, kStream };
+
+struct PlateDataOptions {
+  int64_t cases = 12000;
+  std::string file;
+  Storage storage = Storage::kAuto;
+
+  void describe(config::Schema& schema);
+};
+
+// A batch of plate histories on the device that uses it.
+struct PlateBatch {
+  torch::Tensor frames;  // (B, T, R, C)
+  torch::Tensor alpha;   // (B)
+  torch::Tensor dt;      // (B)
+};
+
+// Histories of the plate, split 70/20/10. They are solved on the device that
+// uses them, or read from a file; kept in memory, or, when they do not fit,
+// solved or read again batch by batch (solving four cases costs a millisecond).
+class PlateDataset {
+ public:
+  PlateDataset(const physics::HeatPlateOptions& plate,
+               const PlateDataOptions& options, int64_t seed,
+               const Runtime& runtime);
+
+  int64_t size(Split split) const;
+  bool in_memory() const { return fields_.defined(); }
+  // Bytes of all histories together.
+  int64_t bytes() const;
+  // `positions` count within the split.
+  PlateBatch batch(Split split, std::span<const int64_t> positions) const;
+  // Positions [begin, begin + count) of the split.
+  PlateBatch range(Split split, int64_t begin, int64_t count) const;
+
+ private:
+  torch::Tensor histories(const std::vector<int64_t>& cases) const;
+  void open_file(const std::string& path);
+  void keep_in_memory();
+
+  physics::HeatPlateOptions plate_;
+  Runtime runtime_;
+  SplitIndices split_;
+  physics::PlateCases cases_;  // of every case; `first` empty for a file
+  std::shared_ptr<TensorReader> reader_;
+  torch::Tensor fields_;  // (N, T, R, C) when in memory
+};
+
+// Writes `cases` histories to `path` (.h5 or .npz) batch by batch: arrays
+// fields (N, T, R, C), alpha (N), dt (N), and the plate's options as the note.
+void write_plate_file(const std::filesystem::path& path,
+                      const physics::HeatPlateOptions& plate, int64_t cases,
+                      int64_t seed, torch::ScalarType type,
+                      const std::string& note);
+
+// DataError that names the first case and frame that is not finite.
+void check_finite(const torch::Tensor& fields, int64_t first_case,
+                  const std::string& source);
+
+}  // namespace propagator::data
+
+namespace propagator::config {
+
+template <>
+struct Names<data::Storage> {
+  using enum data::Storage;
+  static constexpr std::pair<data::Storage, const char*> all[] = {
+      {kAuto, "auto"}, {kMemory, "memory"}, {kStream, "stream"}};
+};
+
+}  // namespace propagator::config

@@ -1,0 +1,158 @@
+#include "propagator/data/safetensors.h"
+
+#include <fmt/format.h>
+
+#include <cstring>
+#include <nlohmann/json.hpp>
+#include <numeric>
+
+#include "propagator/core/error.h"
+#include "propagator/core/files.h"
+
+namespace propagator::data {
+namespace {
+
+using nlohmann::json;
+
+constexpr size_t kLengthBytes = 8;
+constexpr uint64_t kLargestHeader = 100'000'000;
+
+struct TypeName {
+  const char* name;
+  torch::ScalarType type;
+};
+constexpr TypeName kTypes[] = {
+    {"F64", torch::kFloat64}, {"F32", torch::kFloat32},
+    {"F16", torch::kFloat16}, {"BF16", torch::kBFloat16},
+    {"I64", torch::kInt64},   {"I32", torch::kInt32},
+    {"I16", torch::kInt16},   {"I8", torch::kInt8},
+    {"U8", torch::kUInt8},    {"BOOL", torch::kBool},
+};
+
+std::string name_of(torch::ScalarType type) {
+  for (const auto& known : kTypes) {
+    if (known.type == type) return known.name;
+  }
+  throw UsageError("[safetensors] no name for type " +
+                   std::string(torch::toString(type)));
+}
+
+torch::ScalarType type_of(const std::string& name) {
+  for (const auto& known : kTypes) {
+    if (name == known.name) return known.type;
+  }
+  throw DataError("unknown dtype '" + name + "'");
+}
+
+uint64_t header_length(const std::string& bytes) {
+  if (bytes.size() < kLengthBytes) throw DataError("shorter than its header");
+  uint64_t length = 0;
+  for (size_t i = 0; i < kLengthBytes; ++i) {
+    length |= uint64_t{static_cast<unsigned char>(bytes[i])} << (8 * i);
+  }
+  if (length > kLargestHeader || length > bytes.size() - kLengthBytes) {
+    throw DataError(
+        fmt::format("its header should have {} bytes, the file has "
+                    "{}",
+                    length, bytes.size() - kLengthBytes));
+  }
+  return length;
+}
+
+torch::Tensor read_tensor(const std::string& name, const json& entry,
+                          const char* data, uint64_t size) {
+  const auto type = type_of(entry.at("dtype").get<std::string>());
+  const auto shape = entry.at("shape").get<std::vector<int64_t>>();
+  const auto begin = entry.at("data_offsets").at(0).get<uint64_t>();
+  const auto end = entry.at("data_offsets").at(1).get<uint64_t>();
+  uint64_t expected = c10::elementSize(type);
+  for (const int64_t n : shape) {
+    if (n < 0 || (n > 0 && expected > size / static_cast<uint64_t>(n) + 1)) {
+      throw DataError("tensor " + name + " has an impossible shape");
+    }
+    expected *= static_cast<uint64_t>(n);
+  }
+  if (begin > end || end > size || end - begin != expected) {
+    throw DataError(
+        fmt::format("tensor {} expects {} bytes, its offsets are "
+                    "{} to {} of {}",
+                    name, expected, begin, end, size));
+  }
+  auto tensor = torch::empty(shape, torch::TensorOptions().dtype(type));
+  if (expected > 0) std::memcpy(tensor.data_ptr(), data + begin, expected);
+  return tensor;
+}
+
+Safetensors parse(const std::string& bytes) {
+  const uint64_t length = header_length(bytes);
+  const auto header = json::parse(bytes.substr(kLengthBytes, length));
+  const char* data = bytes.data() + kLengthBytes + length;
+  const uint64_t size = bytes.size() - kLengthBytes - length;
+  Safetensors content;
+  uint64_t used = 0;
+  for (const auto& [name, entry] : header.items()) {
+    if (name == "__metadata__") {
+      content.metadata = entry.get<std::map<std::string, std::string>>();
+      continue;
+    }
+    const auto tensor = read_tensor(name, entry, data, size);
+    used += tensor.nbytes();
+    content.tensors[name] = tensor;
+  }
+  // The format allows no holes, so a truncated or padded file shows here.
+  if (used != size) {
+    throw DataError(fmt::format("its tensors fill {} bytes of {}", used, size));
+  }
+  return content;
+}
+
+}  // namespace
+
+std::string to_safetensors(const Safetensors& content) {
+  json header = json::object();
+  if (!content.metadata.empty()) header["__metadata__"] = content.metadata;
+  std::vector<torch::Tensor> ordered;
+  uint64_t offset = 0;
+  for (const auto& [name, tensor] : content.tensors) {
+    ordered.push_back(tensor.detach().to(torch::kCPU).contiguous());
+    const uint64_t end = offset + ordered.back().nbytes();
+    header[name] = {{"dtype", name_of(tensor.scalar_type())},
+                    {"shape", tensor.sizes().vec()},
+                    {"data_offsets", {offset, end}}};
+    offset = end;
+  }
+  std::string text = header.dump();
+  text.resize((text.size() + 7) / 8 * 8, ' ');  // the data starts aligned
+  std::string bytes;
+  bytes.reserve(kLengthBytes + text.size() + offset);
+  for (size_t i = 0; i < kLengthBytes; ++i) {
+    bytes += static_cast<char>(uint64_t{text.size()} >> (8 * i));
+  }
+  bytes += text;
+  for (const auto& tensor : ordered) {
+    bytes.append(static_cast<const char*>(tensor.data_ptr()), tensor.nbytes());
+  }
+  return bytes;
+}
+
+Safetensors from_safetensors(const std::string& bytes,
+                             const std::string& source) {
+  try {
+    return parse(bytes);
+  } catch (const DataError& error) {
+    throw DataError(fmt::format("{} is damaged: {}", source, error.what()));
+  } catch (const json::exception& error) {
+    throw DataError(fmt::format("{} is damaged: {}", source, error.what()));
+  }
+}
+
+void save_safetensors(const std::filesystem::path& path,
+                      const Safetensors& content) {
+  write_file_atomically(path, to_safetensors(content));
+}
+
+Safetensors load_safetensors(const std::filesystem::path& path) {
+  return from_safetensors(read_file(path), path.string());
+}
+
+}  // namespace propagator::data

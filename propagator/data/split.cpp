@@ -1,0 +1,56 @@
+#include "propagator/data/split.h"
+
+#include <fmt/format.h>
+
+#include "propagator/core/error.h"
+#include "propagator/core/random.h"
+
+namespace propagator::data {
+
+const std::vector<int64_t>& SplitIndices::of(Split split) const {
+  switch (split) {
+    case Split::kTrain:
+      return train;
+    case Split::kValidation:
+      return validation;
+    default:
+      return test;
+  }
+}
+
+SplitIndices make_split(int64_t cases, int64_t seed) {
+  const auto order = RandomStream(seed, "split").permutation(cases, 0);
+  const auto first = order.begin() + cases * 7 / 10;
+  const auto second = order.begin() + cases * 9 / 10;
+  SplitIndices split{
+      {order.begin(), first}, {first, second}, {second, order.end()}};
+  if (split.train.empty() || split.validation.empty() || split.test.empty()) {
+    throw ConfigError("data.cases",
+                      fmt::format("expected at least 10 cases for a 70/20/10 "
+                                  "split, got {}",
+                                  cases));
+  }
+  return split;
+}
+
+BatchSampler::BatchSampler(int64_t size, int64_t batch, int64_t seed)
+    : size_(size), batch_(batch), seed_(seed) {
+  if (batch > size) {
+    throw ConfigError("train.batch",
+                      fmt::format("expected at most the {} training cases, got "
+                                  "{}",
+                                  size, batch));
+  }
+}
+
+std::vector<int64_t> BatchSampler::batch(int64_t number) {
+  const int64_t epoch = number / batches_per_epoch();
+  if (epoch != epoch_) {
+    order_ = RandomStream(seed_, "batches").permutation(size_, epoch);
+    epoch_ = epoch;
+  }
+  const auto begin = order_.begin() + number % batches_per_epoch() * batch_;
+  return {begin, begin + batch_};
+}
+
+}  // namespace propagator::data

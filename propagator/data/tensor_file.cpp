@@ -1,0 +1,145 @@
+#include "propagator/data/tensor_file.h"
+
+#include <fmt/format.h>
+
+#include "propagator/core/error.h"
+#include "propagator/core/files.h"
+#include "propagator/data/hdf5.h"
+#include "propagator/data/npz.h"
+
+namespace propagator::data {
+namespace {
+
+// An npz in memory, behind the reader's interface.
+class NpzReader : public TensorReader {
+ public:
+  explicit NpzReader(const fs::path& path)
+      : TensorReader(path), content_(load_npz(path)) {}
+
+  std::map<std::string, std::vector<int64_t>> shapes() const override {
+    std::map<std::string, std::vector<int64_t>> shapes;
+    for (const auto& [name, tensor] : content_.tensors) {
+      shapes[name] = tensor.sizes().vec();
+    }
+    return shapes;
+  }
+  std::string note() const override { return content_.note; }
+  bool streams() const override { return false; }
+  torch::Tensor rows(const std::string& name, int64_t begin,
+                     int64_t count) const override {
+    return content_.tensors.at(name).narrow(0, begin, count);
+  }
+
+ private:
+  TensorFile content_;
+};
+
+// An npz gathered in memory and written on close.
+class NpzWriter : public TensorWriter {
+ public:
+  NpzWriter(fs::path path, torch::ScalarType type,
+            const std::map<std::string, std::vector<int64_t>>& shapes,
+            const std::string& note)
+      : path_(std::move(path)) {
+    content_.note = note;
+    for (const auto& [name, shape] : shapes) {
+      content_.tensors[name] = torch::zeros(shape, type);
+    }
+  }
+  void write_rows(const std::string& name, int64_t begin,
+                  const torch::Tensor& rows) override {
+    content_.tensors.at(name).narrow(0, begin, rows.size(0)).copy_(rows);
+  }
+  void close() override { save_npz(path_, content_); }
+
+ private:
+  fs::path path_;
+  TensorFile content_;
+};
+
+}  // namespace
+
+TensorFormat tensor_format(const fs::path& path) {
+  const auto ending = path.extension();
+  if (ending == ".h5" || ending == ".hdf5") return TensorFormat::kHdf5;
+  if (ending == ".npz") return TensorFormat::kNpz;
+  throw UsageError(
+      fmt::format("{}: expected a file name that ends in .h5, "
+                  ".hdf5 or .npz",
+                  path.string()));
+}
+
+std::unique_ptr<TensorReader> TensorReader::open(const fs::path& path) {
+  const auto format = tensor_format(path);
+  if (!fs::exists(path)) {
+    throw FileError(fmt::format("cannot read {}: No such file", path.string()));
+  }
+  if (format == TensorFormat::kHdf5) return open_hdf5(path);
+  return std::make_unique<NpzReader>(path);
+}
+
+std::vector<int64_t> TensorReader::shape(const std::string& name) const {
+  const auto known = shapes();
+  const auto found = known.find(name);
+  if (found == known.end()) {
+    std::string names;
+    for (const auto& [other, unused] : known) {
+      names += (names.empty() ? "" : ", ") + other;
+    }
+    throw DataError(fmt::format("{}: expected an array named '{}', it has {}",
+                                path_.string(), name,
+                                names.empty() ? "none" : names));
+  }
+  return found->second;
+}
+
+torch::Tensor TensorReader::all(const std::string& name) const {
+  const auto sizes = shape(name);
+  if (sizes.empty()) {
+    throw DataError(
+        fmt::format("{}: expected '{}' to be an array, got a "
+                    "single number",
+                    path_.string(), name));
+  }
+  return rows(name, 0, sizes[0]);
+}
+
+std::unique_ptr<TensorWriter> TensorWriter::create(
+    const fs::path& path, torch::ScalarType type,
+    const std::map<std::string, std::vector<int64_t>>& shapes,
+    const std::string& note) {
+  if (tensor_format(path) == TensorFormat::kHdf5) {
+    return create_hdf5(path, type, shapes, note);
+  }
+  return std::make_unique<NpzWriter>(path, type, shapes, note);
+}
+
+void save_tensors(const fs::path& path, const TensorFile& content) {
+  if (tensor_format(path) == TensorFormat::kNpz) {
+    save_npz(path, content);
+    return;
+  }
+  std::map<std::string, std::vector<int64_t>> shapes;
+  auto type = torch::kFloat32;
+  for (const auto& [name, tensor] : content.tensors) {
+    shapes[name] = tensor.sizes().vec();
+    if (tensor.scalar_type() == torch::kFloat64) type = torch::kFloat64;
+  }
+  const auto writer = create_hdf5(path, type, shapes, content.note);
+  for (const auto& [name, tensor] : content.tensors) {
+    writer->write_rows(name, 0, tensor);
+  }
+  writer->close();
+}
+
+TensorFile load_tensors(const fs::path& path) {
+  const auto reader = TensorReader::open(path);
+  TensorFile content;
+  content.note = reader->note();
+  for (const auto& [name, shape] : reader->shapes()) {
+    content.tensors[name] = reader->all(name);
+  }
+  return content;
+}
+
+}  // namespace propagator::data

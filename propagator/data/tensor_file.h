@@ -1,0 +1,65 @@
+#pragma once
+
+#include <torch/types.h>
+
+#include <filesystem>
+#include <map>
+#include <memory>
+#include <string>
+
+namespace propagator::data {
+
+// Named arrays and a note (JSON text) in one file that other programs read:
+// HDF5 (.h5, .hdf5) or NumPy's .npz. The format follows the file's ending.
+using Tensors = std::map<std::string, torch::Tensor>;
+
+struct TensorFile {
+  Tensors tensors;
+  std::string note;  // HDF5: root attribute `note`; npz: bytes named `note`
+};
+
+void save_tensors(const std::filesystem::path& path, const TensorFile& content);
+TensorFile load_tensors(const std::filesystem::path& path);
+
+// A file whose arrays are too large to hold: rows are read one range at a
+// time. Only HDF5 can do this; an npz is loaded whole.
+class TensorReader {
+ public:
+  static std::unique_ptr<TensorReader> open(const std::filesystem::path& path);
+  virtual ~TensorReader() = default;
+
+  virtual std::map<std::string, std::vector<int64_t>> shapes() const = 0;
+  virtual std::string note() const = 0;
+  // True if rows come from the disk when asked for.
+  virtual bool streams() const = 0;
+  virtual torch::Tensor rows(const std::string& name, int64_t begin,
+                             int64_t count) const = 0;
+  // DataError if the file has no such array.
+  std::vector<int64_t> shape(const std::string& name) const;
+  torch::Tensor all(const std::string& name) const;
+
+ protected:
+  explicit TensorReader(std::filesystem::path path) : path_(std::move(path)) {}
+  std::filesystem::path path_;
+};
+
+// The same for writing: rows are appended to arrays declared at the start.
+class TensorWriter {
+ public:
+  static std::unique_ptr<TensorWriter> create(
+      const std::filesystem::path& path, torch::ScalarType type,
+      const std::map<std::string, std::vector<int64_t>>& shapes,
+      const std::string& note);
+  virtual ~TensorWriter() = default;
+
+  virtual void write_rows(const std::string& name, int64_t begin,
+                          const torch::Tensor& rows) = 0;
+  // Flushes and closes; nothing is complete before.
+  virtual void close() = 0;
+};
+
+// UsageError unless the path ends in .h5, .hdf5 or .npz.
+enum class TensorFormat { kHdf5, kNpz };
+TensorFormat tensor_format(const std::filesystem::path& path);
+
+}  // namespace propagator::data

@@ -1,0 +1,27 @@
+#pragma once
+
+#include <nlohmann/json.hpp>
+
+#include "propagator/train/task.h"
+
+namespace propagator::explain {
+
+// Does any output depend on an input that it must not see? For outputs spread
+// over the sequence the gradient with respect to every input is taken; a
+// hidden input with a gradient that is not exactly zero is a leak.
+struct LeakAudit {
+  int64_t outputs_checked = 0;
+  int64_t pairs_checked = 0;  // (output, hidden input)
+  int64_t leaks = 0;          // of those pairs
+  double largest_hidden = 0;  // largest |gradient| on a hidden input
+  double largest_visible = 0;
+
+  // "0 leaks (120 hidden input frames of 12 outputs)"
+  std::string verdict() const;
+  nlohmann::json to_json() const;
+};
+
+LeakAudit audit_leaks(const train::AuditSubject& subject, int64_t seed,
+                      int64_t most_outputs = 12);
+
+}  // namespace propagator::explain

@@ -1,0 +1,57 @@
+#include "propagator/kernels/adam.h"
+
+#include <ATen/Dispatch.h>
+#include <ATen/Parallel.h>
+
+#include <cmath>
+
+namespace propagator::kernels {
+namespace {
+
+template <class Real>
+void adam_range(Real* w, const Real* grad, Real* m, Real* v, int64_t n,
+                const AdamStep& s) {
+  const Real b1 = s.beta1, b2 = s.beta2, c1 = 1 - s.beta1, c2 = 1 - s.beta2;
+  const Real scale = s.grad_scale, eps = s.eps;
+  const Real rate = s.lr / s.correction1;
+  const Real root = 1 / std::sqrt(s.correction2);
+  const Real keep = 1 - s.lr * s.weight_decay;
+  for (int64_t i = 0; i < n; ++i) {
+    const Real g = scale * grad[i];
+    m[i] = b1 * m[i] + c1 * g;
+    v[i] = b2 * v[i] + c2 * g * g;
+    w[i] = keep * w[i] - rate * m[i] / (root * std::sqrt(v[i]) + eps);
+  }
+}
+
+}  // namespace
+
+void adam_reference(torch::Tensor w, const torch::Tensor& grad, torch::Tensor m,
+                    torch::Tensor v, const AdamStep& s) {
+  const auto g = grad * s.grad_scale;
+  m.mul_(s.beta1).add_(g, 1 - s.beta1);
+  v.mul_(s.beta2).addcmul_(g, g, 1 - s.beta2);
+  const auto denominator = (v / s.correction2).sqrt_().add_(s.eps);
+  w.mul_(1 - s.lr * s.weight_decay);
+  w.addcdiv_(m, denominator, -s.lr / s.correction1);
+}
+
+void adam(torch::Tensor w, const torch::Tensor& grad, torch::Tensor m,
+          torch::Tensor v, const AdamStep& step) {
+  if (!w.is_cpu()) {
+    adam_reference(w, grad, m, v, step);
+    return;
+  }
+  AT_DISPATCH_FLOATING_TYPES(w.scalar_type(), "adam", [&] {
+    auto* pw = w.data_ptr<scalar_t>();
+    const auto* pg = grad.data_ptr<scalar_t>();
+    auto* pm = m.data_ptr<scalar_t>();
+    auto* pv = v.data_ptr<scalar_t>();
+    at::parallel_for(0, w.numel(), 1 << 15, [&](int64_t begin, int64_t end) {
+      adam_range(pw + begin, pg + begin, pm + begin, pv + begin, end - begin,
+                 step);
+    });
+  });
+}
+
+}  // namespace propagator::kernels

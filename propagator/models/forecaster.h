@@ -1,0 +1,66 @@
+#pragma once
+
+#include <torch/nn/module.h>
+
+#include <functional>
+#include <map>
+#include <memory>
+#include <string>
+
+#include "propagator/core/config.h"
+
+namespace propagator::models {
+
+// The histories a forecaster works on.
+struct FieldShape {
+  int64_t frames, rows, cols;
+};
+
+// A network that continues a field in time. B histories of T frames.
+class Forecaster : public torch::nn::Module {
+ public:
+  // All frames at once, as in training: (B, T, R, C), α (B) → (B, T, R, C).
+  virtual torch::Tensor forward(const torch::Tensor& frames,
+                                const torch::Tensor& alpha) = 0;
+  // From the visible frames alone: (B, visible, R, C) → (B, T, R, C), the
+  // given frames first. An autoregressive model feeds itself its own frames.
+  // `progress` is called with the number of frames done.
+  virtual torch::Tensor predict(
+      const torch::Tensor& first, const torch::Tensor& alpha,
+      const std::function<void(int64_t)>& progress = {}) = 0;
+
+  virtual int64_t visible() const = 0;
+  virtual bool autoregressive() const = 0;
+  // Output frame `output` must not depend on this input frame or later ones.
+  virtual int64_t first_hidden(int64_t output) const = 0;
+};
+
+// Document 000's own test of an autoregressive model: the input is the truth,
+// and pass by pass the next `stride` frames of it are replaced by the model's
+// output, each pass over the whole sequence. With published inputs the truth
+// leaks into every replaced frame.
+torch::Tensor published_rollout(
+    Forecaster& model, const torch::Tensor& truth, const torch::Tensor& alpha,
+    int64_t stride, const std::function<void(int64_t)>& progress = {});
+
+// A kind of forecaster: its options, which also make it.
+class ForecasterOptions {
+ public:
+  virtual ~ForecasterOptions() = default;
+  virtual void describe(config::Schema& schema) = 0;
+  // ConfigError if the fields contradict one another or the field's shape.
+  virtual void validate(const FieldShape& shape) const = 0;
+  // False if the model is built as published, leak included.
+  virtual bool honest() const = 0;
+  virtual std::shared_ptr<Forecaster> make(const FieldShape& shape) const = 0;
+};
+
+struct ForecasterKind {
+  std::string help;
+  std::function<std::unique_ptr<ForecasterOptions>()> options;
+};
+
+// The forecasters by name, as `model.name` in a configuration.
+const std::map<std::string, ForecasterKind>& forecasters();
+
+}  // namespace propagator::models

@@ -1,0 +1,215 @@
+#include "propagator/models/heat_former.h"
+
+#include <torch/torch.h>
+
+#include "propagator/core/error.h"
+#include "propagator/nn/positional_encoding.h"
+
+namespace propagator::models {
+
+void HeatFormerOptions::describe(config::Schema& s) {
+  s.field("mask", mask,
+          {.help = "block: all frames at once from the visible ones; causal: "
+                   "one frame after the other"});
+  s.field("inputs", inputs,
+          {.help = "published lets hidden frames in through the residual "
+                   "stream (the document's leak)"});
+  s.field("embedding", embedding,
+          {.help = "of a frame: the document's 26*26*256 -> 512, or the same "
+                   "function collapsed"});
+  s.field("predicts", predicts,
+          {.help = "the field, or its change from the last known frame"});
+  s.field("visible", visible, {.help = "frames that are given", .min = 1});
+  s.field("width", width, {.help = "of a token", .min = 4, .max = 65536});
+  s.field("layers", layers, {.help = "of the encoder", .min = 1, .max = 1000});
+  s.field("heads", heads, {.help = "of the attention", .min = 1});
+  s.field("feed_forward", feed_forward,
+          {.help = "width of the hidden layer", .min = 1, .max = 1e6});
+}
+
+void HeatFormerOptions::validate(const FieldShape& shape) const {
+  if (width % heads != 0) {
+    throw ConfigError(
+        "model.heads",
+        fmt::format("expected a divisor of model.width = {}, got {}", width,
+                    heads));
+  }
+  if (width % 4 != 0) {
+    throw ConfigError("model.width",
+                      fmt::format("expected a multiple of 4 (sine and cosine "
+                                  "features of x and y), got {}",
+                                  width));
+  }
+  if (visible >= shape.frames) {
+    throw ConfigError(
+        "model.visible",
+        fmt::format("expected fewer than plate.frames = {}, got {}",
+                    shape.frames, visible),
+        "there must be frames left to predict");
+  }
+}
+
+std::shared_ptr<Forecaster> HeatFormerOptions::make(
+    const FieldShape& shape) const {
+  validate(shape);
+  return std::make_shared<HeatFormer>(*this, shape);
+}
+
+HeatFormer::HeatFormer(const HeatFormerOptions& options,
+                       const FieldShape& shape)
+    : options_(options),
+      shape_(shape),
+      embedding_(nn::FrameEmbeddingOptions{shape.rows, shape.cols,
+                                           options.width, options.embedding}),
+      alpha_embedding_(1, options.width),
+      encoder_(nn::EncoderOptions{options.layers, options.width, options.heads,
+                                  options.feed_forward}),
+      norm_(torch::nn::LayerNormOptions({options.width})),
+      output_(options.width, shape.rows * shape.cols) {
+  register_module("embedding", embedding_);
+  register_module("alpha_embedding", alpha_embedding_);
+  register_module("encoder", encoder_);
+  register_module("norm", norm_);
+  register_module("output", output_);
+  time_encoding_ = register_buffer(
+      "time_encoding",
+      nn::sinusoidal_encoding(shape.frames, options.width, torch::kFloat32));
+  if (options.inputs == Inputs::kHonest) {
+    unknown_ = register_parameter("unknown", torch::zeros({options.width}));
+  }
+}
+
+nn::PrefixMask HeatFormer::mask() const {
+  const bool causal = options_.mask == MaskType::kCausal;
+  const bool honest = options_.inputs == Inputs::kHonest;
+  const auto kind =
+      causal ? nn::PrefixMask::Kind::kCausal : nn::PrefixMask::Kind::kBlock;
+  // Honest causal tokens carry the frame before, so one more of them holds
+  // nothing but visible frames, and a token may look at itself.
+  if (causal && honest) return {kind, options_.visible + 1, true};
+  return {kind, options_.visible, false};
+}
+
+int64_t HeatFormer::first_hidden(int64_t output) const {
+  const bool causal = options_.mask == MaskType::kCausal;
+  return causal ? std::max(output, options_.visible) : options_.visible;
+}
+
+// The tokens before time and α are added: (B, T, C).
+torch::Tensor HeatFormer::tokens(const torch::Tensor& frames) {
+  if (options_.inputs == Inputs::kPublished) return embedding_(frames);
+  const int64_t batch = frames.size(0);
+  const auto unknown = [&](int64_t count) {
+    return unknown_.expand({batch, count, options_.width});
+  };
+  if (options_.mask == MaskType::kBlock) {
+    const auto visible = embedding_(frames.slice(1, 0, options_.visible));
+    return torch::cat(
+        {visible,
+         unknown(shape_.frames - options_.visible).to(visible.scalar_type())},
+        1);
+  }
+  const auto before = embedding_(frames.slice(1, 0, shape_.frames - 1));
+  return torch::cat({unknown(1).to(before.scalar_type()), before}, 1);
+}
+
+torch::Tensor HeatFormer::add_context(const torch::Tensor& tokens,
+                                      int64_t first,
+                                      const torch::Tensor& alpha) {
+  const auto time = time_encoding_.narrow(0, first, tokens.size(1));
+  return tokens + (time + alpha_embedding_(alpha.unsqueeze(1)).unsqueeze(1));
+}
+
+// The last frame that each output may know: (B, T or 1, R, C).
+torch::Tensor HeatFormer::known_frames(const torch::Tensor& frames) const {
+  if (options_.mask == MaskType::kBlock) {
+    return frames.narrow(1, options_.visible - 1, 1);
+  }
+  return torch::cat(
+      {frames.slice(1, 0, 1), frames.slice(1, 0, shape_.frames - 1)}, 1);
+}
+
+torch::Tensor HeatFormer::project(const torch::Tensor& encoded) {
+  return output_(norm_(encoded))
+      .view({encoded.size(0), encoded.size(1), shape_.rows, shape_.cols});
+}
+
+torch::Tensor HeatFormer::forward(const torch::Tensor& frames,
+                                  const torch::Tensor& alpha) {
+  const auto x = add_context(tokens(frames), 0, alpha);
+  auto output = project(encoder_->forward(x, mask(), work_));
+  if (options_.predicts == Predicts::kChange) {
+    output = output + known_frames(frames);
+  }
+  return output;
+}
+
+torch::Tensor HeatFormer::predict(
+    const torch::Tensor& first, const torch::Tensor& alpha,
+    const std::function<void(int64_t)>& progress) {
+  if (options_.inputs == Inputs::kPublished) {
+    throw UsageError(
+        "[heat_former] a model with published inputs needs the whole truth as "
+        "its input and cannot forecast",
+        "train one with model.inputs=honest");
+  }
+  const std::vector<int64_t> expected{alpha.size(0), options_.visible,
+                                      shape_.rows, shape_.cols};
+  if (first.sizes().vec() != expected) {
+    throw UsageError(fmt::format(
+        "[heat_former] expected the first frames as ({}), got ({})",
+        fmt::join(expected, ", "), fmt::join(first.sizes().vec(), ", ")));
+  }
+  if (autoregressive()) return roll_out(first, alpha, progress);
+  const auto frames = forward(first, alpha);
+  return torch::cat({first, frames.slice(1, options_.visible)}, 1);
+}
+
+torch::Tensor HeatFormer::roll_out(
+    const torch::Tensor& first, const torch::Tensor& alpha,
+    const std::function<void(int64_t)>& progress) {
+  const torch::NoGradGuard no_grad;
+  const int64_t batch = first.size(0), visible = options_.visible;
+  auto frames = torch::empty({batch, shape_.frames, shape_.rows, shape_.cols},
+                             first.options());
+  frames.narrow(1, 0, visible).copy_(first);
+  const auto start = unknown_.expand({batch, 1, options_.width});
+  auto x = add_context(torch::cat({start, embedding_(first)}, 1), 0, alpha);
+  auto caches = encoder_->make_caches(batch, shape_.frames, x.options());
+  for (int64_t t = visible; t < shape_.frames; ++t) {
+    const auto encoded = encoder_->step(x, caches);
+    auto frame = project(encoded.narrow(1, encoded.size(1) - 1, 1));
+    if (options_.predicts == Predicts::kChange) {
+      frame = frame + frames.narrow(1, t - 1, 1);
+    }
+    frames.narrow(1, t, 1).copy_(frame);
+    if (progress) progress(t + 1);
+    if (t + 1 < shape_.frames) {
+      x = add_context(embedding_(frames.narrow(1, t, 1)), t + 1, alpha);
+    }
+  }
+  return frames;
+}
+
+std::shared_ptr<HeatFormer> HeatFormer::collapse() const {
+  const torch::NoGradGuard no_grad;
+  auto options = options_;
+  options.embedding = nn::EmbeddingForm::kCollapsed;
+  auto copy = std::make_shared<HeatFormer>(options, shape_);
+  copy->to(output_->weight.scalar_type());
+  auto target = copy->named_parameters();
+  for (const auto& item : named_parameters()) {
+    if (item.key().starts_with("embedding.")) continue;
+    target[item.key()].copy_(item.value());
+  }
+  if (options_.embedding == nn::EmbeddingForm::kPublished) {
+    copy->embedding_->collapse_from(*embedding_);
+  } else {
+    for (const auto& item : embedding_->named_parameters()) {
+      target["embedding." + item.key()].copy_(item.value());
+    }
+  }
+  return copy;
+}
+
+}  // namespace propagator::models

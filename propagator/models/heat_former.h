@@ -1,0 +1,112 @@
+#pragma once
+
+#include "propagator/models/forecaster.h"
+#include "propagator/nn/encoder.h"
+#include "propagator/nn/frame_embedding.h"
+
+namespace propagator::models {
+
+enum class MaskType { kBlock, kCausal };
+enum class Inputs { kHonest, kPublished };
+enum class Predicts { kField, kChange };
+
+struct HeatFormerOptions : ForecasterOptions {
+  MaskType mask = MaskType::kBlock;
+  Inputs inputs = Inputs::kHonest;
+  nn::EmbeddingForm embedding = nn::EmbeddingForm::kCollapsed;
+  Predicts predicts = Predicts::kField;
+  int64_t visible = 5;
+  int64_t width = 512;
+  int64_t layers = 12;
+  int64_t heads = 16;
+  int64_t feed_forward = 256;
+
+  void describe(config::Schema& schema) override;
+  void validate(const FieldShape& shape) const override;
+  bool honest() const override { return inputs == Inputs::kHonest; }
+  std::shared_ptr<Forecaster> make(const FieldShape& shape) const override;
+};
+
+// The transformer of document 000: each frame is a token,
+//   x_t = embedding(frame_t) + time encoding_t + W_α α + b_α,
+// then a pre-norm encoder, one more LayerNorm, and a projection to a frame.
+//
+// inputs: published. All T frames enter; a mask hides the later ones as keys.
+//   But frame t still reaches output t along the residual stream: it leaks.
+// inputs: honest, block. Frames ≥ visible never enter; their tokens are one
+//   learned vector + time encoding + α.
+// inputs: honest, causal. Token i carries frame i-1 (token 0 the learned
+//   vector) and predicts frame i; in `predict` only the model's own frames are
+//   fed back, with keys and values cached.
+//
+// predicts: field, or the change from the last frame the token may know.
+class HeatFormer : public Forecaster {
+ public:
+  HeatFormer(const HeatFormerOptions& options, const FieldShape& shape);
+
+  torch::Tensor forward(const torch::Tensor& frames,
+                        const torch::Tensor& alpha) override;
+  torch::Tensor predict(
+      const torch::Tensor& first, const torch::Tensor& alpha,
+      const std::function<void(int64_t)>& progress = {}) override;
+
+  int64_t visible() const override { return options_.visible; }
+  bool autoregressive() const override {
+    return options_.mask == MaskType::kCausal;
+  }
+  int64_t first_hidden(int64_t output) const override;
+
+  // All T × T attention under an additive mask, or only what the mask leaves.
+  void set_attention_work(nn::AttentionWork work) { work_ = work; }
+  nn::PrefixMask mask() const;
+
+  // The same function with the collapsed embedding.
+  std::shared_ptr<HeatFormer> collapse() const;
+
+ private:
+  torch::Tensor tokens(const torch::Tensor& frames);
+  torch::Tensor add_context(const torch::Tensor& tokens, int64_t first,
+                            const torch::Tensor& alpha);
+  torch::Tensor known_frames(const torch::Tensor& frames) const;
+  torch::Tensor project(const torch::Tensor& encoded);
+  torch::Tensor roll_out(const torch::Tensor& first, const torch::Tensor& alpha,
+                         const std::function<void(int64_t)>& progress);
+
+  HeatFormerOptions options_;
+  FieldShape shape_;
+  nn::AttentionWork work_ = nn::AttentionWork::kVisible;
+  nn::FrameEmbedding embedding_;
+  torch::nn::Linear alpha_embedding_;
+  nn::Encoder encoder_;
+  torch::nn::LayerNorm norm_;
+  torch::nn::Linear output_;
+  torch::Tensor time_encoding_;  // (T, C)
+  torch::Tensor unknown_;        // (C), the token of a frame that is not given
+};
+
+}  // namespace propagator::models
+
+namespace propagator::config {
+
+template <>
+struct Names<models::MaskType> {
+  using enum models::MaskType;
+  static constexpr std::pair<models::MaskType, const char*> all[] = {
+      {kBlock, "block"}, {kCausal, "causal"}};
+};
+
+template <>
+struct Names<models::Inputs> {
+  using enum models::Inputs;
+  static constexpr std::pair<models::Inputs, const char*> all[] = {
+      {kHonest, "honest"}, {kPublished, "published"}};
+};
+
+template <>
+struct Names<models::Predicts> {
+  using enum models::Predicts;
+  static constexpr std::pair<models::Predicts, const char*> all[] = {
+      {kField, "field"}, {kChange, "change"}};
+};
+
+}  // namespace propagator::config

@@ -1,0 +1,127 @@
+#include "propagator/nn/attention.h"
+
+#include <fmt/format.h>
+#include <torch/torch.h>
+
+#include <cmath>
+#include <limits>
+
+#include "propagator/core/error.h"
+#include "propagator/kernels/causal_attention.h"
+
+namespace propagator::nn {
+namespace {
+
+torch::nn::Linear linear_without_bias(int64_t width) {
+  return torch::nn::Linear(torch::nn::LinearOptions(width, width).bias(false));
+}
+
+}  // namespace
+
+torch::Tensor PrefixMask::additive(int64_t tokens,
+                                   const torch::TensorOptions& options) const {
+  if (kind == Kind::kCausal) {
+    return kernels::causal_mask(tokens, prefix, sees_itself, options);
+  }
+  auto mask = torch::full({tokens, tokens},
+                          -std::numeric_limits<double>::infinity(), options);
+  mask.slice(1, 0, prefix).zero_();
+  return mask;
+}
+
+MultiHeadAttentionImpl::MultiHeadAttentionImpl(const AttentionOptions& options)
+    : options_(options),
+      query_(linear_without_bias(options.width)),
+      key_(linear_without_bias(options.width)),
+      value_(linear_without_bias(options.width)),
+      output_(linear_without_bias(options.width)) {
+  if (options.heads < 1 || options.width % options.heads != 0) {
+    throw UsageError(
+        fmt::format("[attention] expected a number of heads that divides the "
+                    "width {}, got {}",
+                    options.width, options.heads));
+  }
+  register_module("query", query_);
+  register_module("key", key_);
+  register_module("value", value_);
+  register_module("output", output_);
+}
+
+torch::Tensor MultiHeadAttentionImpl::split(const torch::Tensor& x) const {
+  const int64_t depth = options_.width / options_.heads;
+  return x.view({x.size(0), x.size(1), options_.heads, depth}).transpose(1, 2);
+}
+
+torch::Tensor MultiHeadAttentionImpl::merge(const torch::Tensor& x) const {
+  return x.transpose(1, 2).reshape({x.size(0), x.size(2), options_.width});
+}
+
+torch::Tensor MultiHeadAttentionImpl::forward(const torch::Tensor& x,
+                                              const torch::Tensor& mask) {
+  return output_(merge(kernels::masked_attention(
+      split(query_(x)), split(key_(x)), split(value_(x)), mask)));
+}
+
+torch::Tensor MultiHeadAttentionImpl::forward(const torch::Tensor& x,
+                                              const PrefixMask& mask) {
+  if (mask.kind == PrefixMask::Kind::kCausal) {
+    return output_(merge(kernels::causal_attention(
+        split(query_(x)), split(key_(x)), split(value_(x)), mask.prefix,
+        mask.sees_itself)));
+  }
+  // Per token, projecting queries and outputs costs 2 C² products; folding
+  // them into the few keys and values costs 2 C · H · prefix.
+  const bool folding_pays = options_.heads * mask.prefix < options_.width;
+  return folding_pays ? block_absorbed(x, mask.prefix) : block(x, mask.prefix);
+}
+
+torch::Tensor MultiHeadAttentionImpl::block(const torch::Tensor& x,
+                                            int64_t prefix) {
+  const auto visible = x.slice(1, 0, prefix);  // (B, P, C)
+  const auto q = split(query_(x));
+  const auto k = split(key_(visible)), v = split(value_(visible));
+  const double scale = 1 / std::sqrt(static_cast<double>(q.size(3)));
+  const auto scores = torch::matmul(q * scale, k.transpose(2, 3));
+  return output_(merge(torch::matmul(torch::softmax(scores, -1), v)));
+}
+
+// With P visible tokens, q_i · k_j = x_i · (Wqᵀ k_j) and the output is
+// Σ_j p_ij (Wo v_j), head by head: the query and output projections are folded
+// into H·P vectors, and no C × C product is left for the T tokens.
+torch::Tensor MultiHeadAttentionImpl::block_absorbed(const torch::Tensor& x,
+                                                     int64_t prefix) {
+  const int64_t batch = x.size(0), tokens = x.size(1), width = options_.width;
+  const int64_t heads = options_.heads, depth = width / heads;
+  const double scale = 1 / std::sqrt(static_cast<double>(depth));
+  const auto visible = x.slice(1, 0, prefix);   // (B, P, C)
+  const auto k = split(key_(visible)) * scale;  // (B, H, P, D)
+  const auto v = split(value_(visible));
+  const auto wq = query_->weight.view({heads, depth, width});
+  const auto wo =
+      output_->weight.view({width, heads, depth}).permute({1, 2, 0});
+  const auto folded_k =
+      torch::matmul(k, wq).view({batch, heads * prefix, width});
+  const auto folded_v =
+      torch::matmul(v, wo).view({batch, heads * prefix, width});
+  const auto scores = torch::matmul(x, folded_k.transpose(1, 2));
+  const auto weights =
+      torch::softmax(scores.view({batch, tokens, heads, prefix}), -1)
+          .view({batch, tokens, heads * prefix});
+  return torch::matmul(weights, folded_v);
+}
+
+torch::Tensor MultiHeadAttentionImpl::step(const torch::Tensor& x,
+                                           KeyValueCache& cache) {
+  const int64_t count = x.size(1);
+  cache.keys.narrow(2, cache.length, count).copy_(split(key_(x)));
+  cache.values.narrow(2, cache.length, count).copy_(split(value_(x)));
+  cache.length += count;
+  const auto q = split(query_(x));
+  const double scale = 1 / std::sqrt(static_cast<double>(q.size(3)));
+  const auto k = cache.keys.narrow(2, 0, cache.length);
+  const auto scores = torch::matmul(q * scale, k.transpose(2, 3));
+  return output_(merge(torch::matmul(torch::softmax(scores, -1),
+                                     cache.values.narrow(2, 0, cache.length))));
+}
+
+}  // namespace propagator::nn

@@ -1,0 +1,73 @@
+#include "propagator/nn/encoder.h"
+
+#include <torch/torch.h>
+
+namespace propagator::nn {
+namespace {
+
+torch::nn::LayerNorm make_norm(int64_t width) {
+  return torch::nn::LayerNorm(torch::nn::LayerNormOptions({width}));
+}
+
+}  // namespace
+
+EncoderLayerImpl::EncoderLayerImpl(const EncoderOptions& options)
+    : norm1_(make_norm(options.width)),
+      norm2_(make_norm(options.width)),
+      attention_(AttentionOptions{options.width, options.heads}),
+      linear1_(options.width, options.feed_forward),
+      linear2_(options.feed_forward, options.width) {
+  register_module("norm1", norm1_);
+  register_module("attention", attention_);
+  register_module("norm2", norm2_);
+  register_module("linear1", linear1_);
+  register_module("linear2", linear2_);
+}
+
+torch::Tensor EncoderLayerImpl::feed_forward(const torch::Tensor& x) {
+  return x + linear2_(torch::relu(linear1_(norm2_(x))));
+}
+
+EncoderImpl::EncoderImpl(const EncoderOptions& options)
+    : options_(options), norm_(make_norm(options.width)) {
+  for (int64_t n = 0; n < options.layers; ++n) {
+    layers_.push_back(
+        register_module("layer" + std::to_string(n), EncoderLayer(options)));
+  }
+  register_module("norm", norm_);
+}
+
+torch::Tensor EncoderImpl::forward(torch::Tensor x, const PrefixMask& mask,
+                                   AttentionWork work) {
+  const auto additive = work == AttentionWork::kFullMask
+                            ? mask.additive(x.size(1), x.options())
+                            : torch::Tensor();
+  for (auto& layer : layers_) {
+    x = additive.defined() ? layer->forward(x, additive)
+                           : layer->forward(x, mask);
+  }
+  return norm_(x);
+}
+
+std::vector<KeyValueCache> EncoderImpl::make_caches(
+    int64_t batch, int64_t capacity,
+    const torch::TensorOptions& options) const {
+  std::vector<KeyValueCache> caches(layers_.size());
+  const int64_t depth = options_.width / options_.heads;
+  for (auto& cache : caches) {
+    cache.keys =
+        torch::empty({batch, options_.heads, capacity, depth}, options);
+    cache.values = torch::empty_like(cache.keys);
+  }
+  return caches;
+}
+
+torch::Tensor EncoderImpl::step(torch::Tensor x,
+                                std::vector<KeyValueCache>& caches) {
+  for (size_t n = 0; n < layers_.size(); ++n) {
+    x = layers_[n]->step(x, caches[n]);
+  }
+  return norm_(x);
+}
+
+}  // namespace propagator::nn

@@ -1,0 +1,71 @@
+#pragma once
+
+#include <torch/nn/modules/container/modulelist.h>
+#include <torch/nn/modules/normalization.h>
+
+#include <vector>
+
+#include "propagator/nn/attention.h"
+
+namespace propagator::nn {
+
+struct EncoderOptions {
+  int64_t layers = 12;
+  int64_t width = 512;
+  int64_t heads = 16;
+  int64_t feed_forward = 256;
+};
+
+// How attention is computed: only the work the mask leaves, or all of it under
+// an additive mask, as the document does. The numbers are the same.
+enum class AttentionWork { kVisible, kFullMask };
+
+// One pre-norm layer, (B, T, C) → (B, T, C):
+//   x = x + Attention(LN x)
+//   x = x + W₂ relu(W₁ LN x + b₁) + b₂
+class EncoderLayerImpl : public torch::nn::Module {
+ public:
+  explicit EncoderLayerImpl(const EncoderOptions& options);
+
+  // `mask` is a PrefixMask or an additive tensor.
+  template <class Mask>
+  torch::Tensor forward(const torch::Tensor& x, const Mask& mask) {
+    return feed_forward(x + attention_->forward(norm1_(x), mask));
+  }
+  torch::Tensor step(const torch::Tensor& x, KeyValueCache& cache) {
+    return feed_forward(x + attention_->step(norm1_(x), cache));
+  }
+
+ private:
+  torch::Tensor feed_forward(const torch::Tensor& x);
+
+  torch::nn::LayerNorm norm1_, norm2_;
+  MultiHeadAttention attention_;
+  torch::nn::Linear linear1_, linear2_;
+};
+TORCH_MODULE(EncoderLayer);
+
+// A stack of layers and a final LayerNorm.
+class EncoderImpl : public torch::nn::Module {
+ public:
+  explicit EncoderImpl(const EncoderOptions& options);
+
+  torch::Tensor forward(torch::Tensor x, const PrefixMask& mask,
+                        AttentionWork work = AttentionWork::kVisible);
+
+  // Empty caches for `batch` sequences of up to `capacity` tokens.
+  std::vector<KeyValueCache> make_caches(
+      int64_t batch, int64_t capacity,
+      const torch::TensorOptions& options) const;
+  // The next tokens of a causal sequence, each seeing all that is cached and
+  // the others of this call: first the prefix at once, then one at a time.
+  torch::Tensor step(torch::Tensor x, std::vector<KeyValueCache>& caches);
+
+ private:
+  EncoderOptions options_;
+  std::vector<EncoderLayer> layers_;
+  torch::nn::LayerNorm norm_;
+};
+TORCH_MODULE(Encoder);
+
+}  // namespace propagator::nn

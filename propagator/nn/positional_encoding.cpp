@@ -1,0 +1,28 @@
+#include "propagator/nn/positional_encoding.h"
+
+#include <fmt/format.h>
+#include <torch/torch.h>
+
+#include <cmath>
+
+#include "propagator/core/error.h"
+
+namespace propagator::nn {
+
+torch::Tensor sinusoidal_encoding(int64_t n, int64_t dims,
+                                  const torch::TensorOptions& options) {
+  if (dims < 2 || dims % 2 != 0) {
+    throw UsageError(fmt::format(
+        "[sinusoidal_encoding] expected an even number of features, got {}",
+        dims));
+  }
+  const int64_t m = dims / 2;
+  const auto exponent = torch::linspace(0, -4, m, torch::kFloat64);  // 1 … 1e-4
+  const auto frequency = torch::pow(10.0, exponent);
+  const auto angle =
+      torch::outer(torch::arange(n, torch::kFloat64), frequency);  // (n, m)
+  const auto encoding = torch::cat({angle.sin(), angle.cos()}, 1);
+  return (encoding / std::sqrt(static_cast<double>(m))).to(options);
+}
+
+}  // namespace propagator::nn

@@ -1,0 +1,25 @@
+#pragma once
+
+#include <string>
+#include <vector>
+
+namespace propagator::report {
+
+// A table of text with aligned columns; the first row is the header.
+//   Table t({"model", "MSE"});
+//   t.row({"ours", "1.2e-6"});
+class Table {
+ public:
+  explicit Table(std::vector<std::string> header);
+
+  void row(std::vector<std::string> cells);
+  std::string text() const;
+
+ private:
+  std::vector<std::vector<std::string>> rows_;
+};
+
+// 1.234e-06 as "1.23e-06"
+std::string scientific(double value);
+
+}  // namespace propagator::report

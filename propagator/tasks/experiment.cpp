@@ -1,0 +1,53 @@
+#include "propagator/tasks/experiment.h"
+
+#include <torch/torch.h>
+
+#include "propagator/core/error.h"
+#include "propagator/core/sha256.h"
+#include "propagator/nn/init.h"
+#include "propagator/tasks/registry.h"
+
+namespace propagator::tasks {
+
+void RunOptions::describe(config::Schema& s) {
+  s.field("task", task, {.help = "`propagator list` shows them"});
+  s.field("name", name, {.help = "of the run; empty: the file's name"});
+  s.field("seed", seed, {.help = "of data, weights and batches", .min = 0});
+  s.field("device", device, {.help = "auto, cpu, cuda, cuda:N or mps"});
+  s.field("precision", precision,
+          {.help = "tf32 (CUDA) and bf16 round inside matrix products"});
+  s.field("threads", threads,
+          {.help = "on the CPU; 0: all cores", .min = 0, .max = 4096});
+}
+
+Experiment::Experiment(const config::Document& document)
+    : task_(make_task(document)) {
+  run_.describe(schema_);
+  task_->describe(schema_);
+  train_.describe(schema_);
+  document.apply_to(schema_);
+  try {
+    task_->validate();
+    train_.validate();
+  } catch (const ConfigError& error) {
+    document.rethrow_with_place(error);
+  }
+}
+
+std::string Experiment::hash() const {
+  return sha256(config::to_yaml(schema_, /*with_help=*/false));
+}
+
+Runtime Experiment::make_runtime() const {
+  return propagator::make_runtime(run_.device, run_.precision, run_.threads);
+}
+
+std::shared_ptr<torch::nn::Module> Experiment::make_model(
+    const Runtime& runtime) const {
+  auto model = task_->make_model();
+  nn::initialise(*model, run_.seed);
+  model->to(runtime.device, runtime.dtype());
+  return model;
+}
+
+}  // namespace propagator::tasks

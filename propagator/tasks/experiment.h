@@ -1,0 +1,50 @@
+#pragma once
+
+#include <memory>
+
+#include "propagator/core/device.h"
+#include "propagator/train/task.h"
+#include "propagator/train/trainer.h"
+
+namespace propagator::tasks {
+
+struct RunOptions {
+  std::string task = "forecast";
+  std::string name;
+  int64_t seed = 0;
+  std::string device = "auto";
+  Precision precision = Precision::kFloat32;
+  int64_t threads = 0;
+
+  void describe(config::Schema& schema);
+};
+
+// One experiment as a configuration describes it: a task with its model, how
+// to train it, and where. Read it from a file, override what you like, and
+// everything else follows.
+class Experiment {
+ public:
+  // Reads, checks bounds and cross-checks; ConfigError with the place.
+  explicit Experiment(const config::Document& document);
+
+  const config::Schema& schema() const { return schema_; }
+  train::Task& task() const { return *task_; }
+  const RunOptions& run() const { return run_; }
+  const train::TrainOptions& train() const { return train_; }
+
+  // The resolved configuration, and the SHA-256 of its plain form.
+  std::string yaml() const { return config::to_yaml(schema_, true); }
+  std::string hash() const;
+
+  Runtime make_runtime() const;
+  // A new model with this seed's weights, on the runtime's device.
+  std::shared_ptr<torch::nn::Module> make_model(const Runtime& runtime) const;
+
+ private:
+  RunOptions run_;
+  train::TrainOptions train_;
+  std::unique_ptr<train::Task> task_;
+  config::Schema schema_;
+};
+
+}  // namespace propagator::tasks

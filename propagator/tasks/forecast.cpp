@@ -1,0 +1,324 @@
+#include "propagator/tasks/forecast.h"
+
+#include <torch/torch.h>
+
+#include <chrono>
+
+#include "propagator/core/error.h"
+#include "propagator/core/progress.h"
+#include "propagator/kernels/plate_loss.h"
+#include "propagator/report/table.h"
+#include "propagator/tasks/forecast_baselines.h"
+
+namespace propagator::tasks {
+namespace {
+
+using nlohmann::json;
+using report::scientific;
+
+models::Forecaster& as_forecaster(torch::nn::Module& model) {
+  return dynamic_cast<models::Forecaster&>(model);
+}
+
+// Sums of squared errors of each frame, over cases and nodes: (T).
+torch::Tensor squared_error(const torch::Tensor& answer,
+                            const torch::Tensor& truth) {
+  return (answer - truth).to(torch::kFloat64).square().sum({0, 2, 3}).cpu();
+}
+
+// 1 - correlation of predicted and true pattern of each frame, averaged.
+torch::Tensor decorrelation(const torch::Tensor& prediction,
+                            const torch::Tensor& truth) {
+  const auto centred = [](const torch::Tensor& x) {
+    const auto nodes = x.flatten(2);
+    return nodes - nodes.mean(-1, /*keepdim=*/true);
+  };
+  const auto p = centred(prediction), t = centred(truth);
+  return (1 - torch::cosine_similarity(p, t, -1)).mean();
+}
+
+// The frames that tables and pictures show: the first hidden ones, the middle,
+// the last (6, 200 and 400 of the document's 401).
+struct ShownFrames {
+  int64_t early, middle, late;
+  ShownFrames(int64_t visible, int64_t frames)
+      : early(std::min(visible + 1, frames - 1)),
+        middle(frames / 2),
+        late(frames - 1) {}
+};
+
+json mse_summary(const torch::Tensor& per_frame, int64_t visible) {
+  const ShownFrames shown(visible, per_frame.size(0));
+  const auto at = [&](int64_t t) { return per_frame[t].item<double>(); };
+  return {{"mse", per_frame.mean().item<double>()},
+          {"mse_hidden", per_frame.slice(0, visible).mean().item<double>()},
+          {"mse_early", at(shown.early)},
+          {"mse_middle", at(shown.middle)},
+          {"mse_late", at(shown.late)}};
+}
+
+}  // namespace
+
+void ForecastLossOptions::describe(config::Schema& s) {
+  s.field("mse", mse, {.help = "weight of the mean square error", .min = 0});
+  s.field("physics", physics,
+          {.help = "weight of the heat equation's residual", .min = 0});
+  s.field("boundary", boundary, {.help = "weight of the edges", .min = 0});
+  s.field("initial", initial,
+          {.help = "weight of the visible frames", .min = 0});
+  s.field("correlation", correlation,
+          {.help = "weight of 1 - correlation of each frame", .min = 0});
+  s.field("physics_units", physics_units,
+          {.help = "residual per second (the document), or per time step"});
+  s.field("normalisation", normalisation,
+          {.help = "published divides the residual by its own deviation, which "
+                   "makes the term constant"});
+}
+
+void ForecastEvalOptions::describe(config::Schema& s) {
+  s.field("batch", batch, {.help = "cases at once", .min = 1});
+  s.field("cases", cases, {.help = "of the split; 0: all", .min = 0});
+  s.field("protocol", protocol,
+          {.help = "honest: from the visible frames alone; published: the "
+                   "document's, which feeds the truth"});
+  s.field(
+      "stride", stride,
+      {.help = "frames replaced per pass of the published protocol", .min = 1});
+}
+
+Forecast::Forecast(std::unique_ptr<models::ForecasterOptions> model)
+    : model_options_(std::move(model)) {}
+
+void Forecast::describe(config::Schema& s) {
+  s.section("plate", plate_);
+  s.section("data", data_options_);
+  s.field("model.name", model_name_, {.help = "`propagator list` shows them"});
+  s.section("model", *model_options_);
+  s.section("loss", loss_options_);
+  s.section("eval", eval_options_);
+}
+
+void Forecast::validate() const {
+  plate_.validate();
+  model_options_->validate(shape());
+  if (!model_options_->honest() &&
+      eval_options_.protocol == Protocol::kHonest) {
+    throw ConfigError("eval.protocol",
+                      "expected published: a model with published inputs can "
+                      "only be tested on the truth",
+                      "set eval.protocol=published or model.inputs=honest");
+  }
+}
+
+std::string Forecast::mode() const {
+  const bool honest =
+      model_options_->honest() && eval_options_.protocol == Protocol::kHonest;
+  return honest ? "honest" : "published";
+}
+
+models::FieldShape Forecast::shape() const {
+  return {plate_.frames, plate_.rows, plate_.cols};
+}
+
+void Forecast::prepare(int64_t seed, const Runtime& runtime) {
+  data_ = std::make_unique<data::PlateDataset>(plate_, data_options_, seed,
+                                               runtime);
+}
+
+std::shared_ptr<torch::nn::Module> Forecast::make_model() const {
+  return model_options_->make(shape());
+}
+
+int64_t Forecast::size(data::Split split) const { return data_->size(split); }
+
+train::Loss Forecast::loss(torch::nn::Module& model, data::Split split,
+                           std::span<const int64_t> positions) {
+  auto& forecaster = as_forecaster(model);
+  const auto batch = data_->batch(split, positions);
+  const auto prediction =
+      forecaster.forward(batch.frames, batch.alpha).to(batch.frames.dtype());
+  const auto per_step = loss_options_.physics_units == PhysicsUnits::kStep
+                            ? batch.dt
+                            : torch::ones_like(batch.dt);
+  const auto diffusion = batch.alpha * per_step;
+  const double dx = plate_.dx(), dy = plate_.dy();
+  const kernels::PlateLossInputs inputs{prediction,
+                                        batch.frames,
+                                        per_step / batch.dt,
+                                        diffusion / (dx * dx),
+                                        diffusion / (dy * dy),
+                                        forecaster.visible()};
+  const kernels::PlateLossWeights weights{
+      loss_options_.mse, loss_options_.physics, loss_options_.boundary,
+      loss_options_.initial};
+  const bool published =
+      loss_options_.normalisation == Normalisation::kPublished;
+  const auto plate = published
+                         ? kernels::plate_loss_reference(inputs, weights, true)
+                         : kernels::plate_loss(inputs, weights);
+  train::Loss loss{plate.total,
+                   {{"mse", weights.mse, plate.terms[0]},
+                    {"physics", weights.physics, plate.terms[1]},
+                    {"boundary", weights.boundary, plate.terms[2]},
+                    {"initial", weights.initial, plate.terms[3]}}};
+  if (loss_options_.correlation > 0) {
+    const auto term = decorrelation(prediction, batch.frames);
+    loss.total = loss.total + loss_options_.correlation * term;
+    loss.terms.push_back(
+        {"correlation", loss_options_.correlation, term.detach()});
+  }
+  return loss;
+}
+
+torch::Tensor Forecast::forecast(
+    models::Forecaster& model, const data::PlateBatch& batch,
+    const std::function<void(int64_t)>& progress) const {
+  if (!model.autoregressive()) return model.forward(batch.frames, batch.alpha);
+  if (eval_options_.protocol == Protocol::kPublished) {
+    return models::published_rollout(model, batch.frames, batch.alpha,
+                                     eval_options_.stride, progress);
+  }
+  return model.predict(batch.frames.narrow(1, 0, model.visible()), batch.alpha,
+                       progress);
+}
+
+json Forecast::evaluate(torch::nn::Module& model, data::Split split) {
+  const torch::NoGradGuard no_grad;
+  auto& forecaster = as_forecaster(model);
+  model.eval();
+  const int64_t visible = forecaster.visible();
+  const int64_t cases = eval_options_.cases > 0
+                            ? std::min(eval_options_.cases, data_->size(split))
+                            : data_->size(split);
+  auto ours = torch::zeros({plate_.frames}, torch::kFloat64);
+  auto kept = torch::zeros_like(ours), line = torch::zeros_like(ours);
+  double seconds = 0;
+  Progress progress("testing", cases * plate_.frames);
+  for (int64_t n = 0; n < cases; n += eval_options_.batch) {
+    const int64_t count = std::min(eval_options_.batch, cases - n);
+    const auto batch = data_->range(split, n, count);
+    const auto start = std::chrono::steady_clock::now();
+    const auto answer = forecast(forecaster, batch, [&](int64_t frame) {
+      progress.update(n * plate_.frames + frame * count);
+    });
+    ours += squared_error(answer, batch.frames);
+    const auto end = std::chrono::steady_clock::now();
+    seconds += std::chrono::duration<double>(end - start).count();
+    kept += squared_error(keep_last_frame(batch.frames, visible), batch.frames);
+    line += squared_error(line_to_steady_state(plate_, batch.frames, visible),
+                          batch.frames);
+    progress.update((n + count) * plate_.frames);
+  }
+  const auto count = static_cast<double>(cases * plate_.rows * plate_.cols);
+  ours /= count, kept /= count, line /= count;
+  const ShownFrames shown(visible, plate_.frames);
+  json result = mse_summary(ours, visible);
+  if (!std::isfinite(result.at("mse").get<double>())) {
+    throw NumericalError("[eval] the forecast is not finite");
+  }
+  result["split"] = config::name_of(split);
+  result["cases"] = cases;
+  result["protocol"] = config::name_of(eval_options_.protocol);
+  result["visible_frames"] = visible;
+  result["shown_frames"] = {shown.early, shown.middle, shown.late};
+  result["baselines"] = {
+      {"last frame kept", mse_summary(kept, visible)},
+      {"line to the steady state", mse_summary(line, visible)}};
+  result["evaluation_seconds"] = seconds;
+  result["mse_per_frame"] = std::vector<double>(
+      ours.data_ptr<double>(), ours.data_ptr<double>() + ours.numel());
+  return result;
+}
+
+std::string Forecast::table(const json& r) const {
+  const auto& shown = r.at("shown_frames");
+  report::Table table({fmt::format("{} MSE", r.at("split").get<std::string>()),
+                       "all frames", fmt::format("t={}", shown[0].dump()),
+                       fmt::format("t={}", shown[1].dump()),
+                       fmt::format("t={}", shown[2].dump())});
+  const auto add = [&](const std::string& name, const json& row) {
+    std::vector<std::string> cells{name};
+    for (const char* key : {"mse", "mse_early", "mse_middle", "mse_late"}) {
+      cells.push_back(scientific(row.at(key).get<double>()));
+    }
+    table.row(cells);
+  };
+  add(fmt::format("{} ({})", model_name_, mode()), r);
+  double best = std::numeric_limits<double>::infinity();
+  for (const auto& [name, row] : r.at("baselines").items()) {
+    add(name, row);
+    best = std::min(best, row.at("mse").get<double>());
+  }
+  return table.text() +
+         fmt::format("\n  {:.0f} times below the better baseline, {} cases\n",
+                     best / r.at("mse").get<double>(), r.at("cases").dump());
+}
+
+std::optional<train::AuditSubject> Forecast::audit_subject(
+    torch::nn::Module& model) {
+  auto& forecaster = as_forecaster(model);
+  const auto batch = data_->range(data::Split::kTest, 0, 1);
+  return train::AuditSubject{
+      batch.frames,
+      [&forecaster, alpha = batch.alpha](const torch::Tensor& frames) {
+        return forecaster.forward(frames, alpha);
+      },
+      [&forecaster](int64_t output) {
+        return forecaster.first_hidden(output);
+      }};
+}
+
+std::string Forecast::predict(torch::nn::Module& model,
+                              const std::string& input,
+                              const std::string& output,
+                              const Runtime& runtime) {
+  const torch::NoGradGuard no_grad;
+  auto& forecaster = as_forecaster(model);
+  model.eval();
+  data::tensor_format(output);  // refuse a bad name before the work
+  const auto reader = data::TensorReader::open(input);
+  const auto got = reader->shape("fields");
+  const int64_t visible = forecaster.visible();
+  if (got.size() != 4 || got[1] < visible || got[2] != plate_.rows ||
+      got[3] != plate_.cols) {
+    throw DataError(
+        fmt::format("{}: expected 'fields' of shape (N, at least {}, {}, {}), "
+                    "got ({})",
+                    input, visible, plate_.rows, plate_.cols,
+                    fmt::join(got, ", ")),
+        "the first axis is cases, the second time");
+  }
+  if (reader->shape("alpha") != std::vector<int64_t>{got[0]}) {
+    throw DataError(fmt::format("{}: expected 'alpha' of shape ({}), got ({})",
+                                input, got[0],
+                                fmt::join(reader->shape("alpha"), ", ")));
+  }
+  const auto alpha = reader->all("alpha").to(runtime.options());
+  if (!torch::logical_and(torch::isfinite(alpha), alpha > 0)
+           .all()
+           .item<bool>()) {
+    throw DataError(input + ": expected every alpha to be positive");
+  }
+  auto fields = torch::empty({got[0], plate_.frames, plate_.rows, plate_.cols},
+                             runtime.options().device(torch::kCPU));
+  Progress progress("predicting", got[0] * plate_.frames);
+  for (int64_t n = 0; n < got[0]; n += eval_options_.batch) {
+    const int64_t count = std::min(eval_options_.batch, got[0] - n);
+    const auto first = reader->rows("fields", n, count).narrow(1, 0, visible);
+    data::check_finite(first, n, input);
+    const auto answer =
+        forecaster.predict(first.to(runtime.options()),
+                           alpha.narrow(0, n, count), [&](int64_t frame) {
+                             progress.update(n * plate_.frames + frame * count);
+                           });
+    fields.narrow(0, n, count).copy_(answer);
+  }
+  const json note{{"made_by", "propagator predict"},
+                  {"visible_frames", visible}};
+  data::save_tensors(
+      output, {{{"fields", fields}, {"alpha", alpha.cpu()}}, note.dump()});
+  return fmt::format("{} forecasts of {} frames in {}", got[0], plate_.frames,
+                     output);
+}
+
+}  // namespace propagator::tasks

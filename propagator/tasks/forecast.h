@@ -1,0 +1,102 @@
+#pragma once
+
+#include "propagator/data/plate_dataset.h"
+#include "propagator/models/forecaster.h"
+#include "propagator/train/task.h"
+
+namespace propagator::tasks {
+
+enum class PhysicsUnits { kRate, kStep };
+enum class Normalisation { kNone, kPublished };
+enum class Protocol { kHonest, kPublished };
+
+// The weights of the loss, mse + physics + boundary + initial (+ correlation).
+struct ForecastLossOptions {
+  double mse = 1;
+  double physics = 0.001;
+  double boundary = 0.1;
+  double initial = 0.1;
+  double correlation = 0;
+  PhysicsUnits physics_units = PhysicsUnits::kRate;
+  Normalisation normalisation = Normalisation::kNone;
+
+  void describe(config::Schema& schema);
+};
+
+struct ForecastEvalOptions {
+  int64_t batch = 16;
+  int64_t cases = 0;
+  Protocol protocol = Protocol::kHonest;
+  int64_t stride = 5;
+
+  void describe(config::Schema& schema);
+};
+
+// Task `forecast`: given the first frames of a heat plate, what does it do
+// next? Document 000.
+class Forecast : public train::Task {
+ public:
+  explicit Forecast(std::unique_ptr<models::ForecasterOptions> model);
+
+  void describe(config::Schema& schema) override;
+  void validate() const override;
+  std::string mode() const override;
+  void prepare(int64_t seed, const Runtime& runtime) override;
+  std::shared_ptr<torch::nn::Module> make_model() const override;
+  int64_t size(data::Split split) const override;
+  train::Loss loss(torch::nn::Module& model, data::Split split,
+                   std::span<const int64_t> positions) override;
+  nlohmann::json evaluate(torch::nn::Module& model, data::Split split) override;
+  std::string table(const nlohmann::json& result) const override;
+  std::optional<train::AuditSubject> audit_subject(
+      torch::nn::Module& model) override;
+  std::string predict(torch::nn::Module& model, const std::string& input,
+                      const std::string& output,
+                      const Runtime& runtime) override;
+
+  const physics::HeatPlateOptions& plate() const { return plate_; }
+  const data::PlateDataOptions& data_options() const { return data_options_; }
+  const ForecastLossOptions& loss_options() const { return loss_options_; }
+
+ private:
+  models::FieldShape shape() const;
+  // The model's answer for a batch under the protocol: (B, T, R, C).
+  torch::Tensor forecast(models::Forecaster& model,
+                         const data::PlateBatch& batch,
+                         const std::function<void(int64_t)>& progress) const;
+
+  physics::HeatPlateOptions plate_;
+  data::PlateDataOptions data_options_;
+  std::string model_name_ = "heat_former";
+  std::unique_ptr<models::ForecasterOptions> model_options_;
+  ForecastLossOptions loss_options_;
+  ForecastEvalOptions eval_options_;
+  std::unique_ptr<data::PlateDataset> data_;
+};
+
+}  // namespace propagator::tasks
+
+namespace propagator::config {
+
+template <>
+struct Names<tasks::PhysicsUnits> {
+  using enum tasks::PhysicsUnits;
+  static constexpr std::pair<tasks::PhysicsUnits, const char*> all[] = {
+      {kRate, "rate"}, {kStep, "step"}};
+};
+
+template <>
+struct Names<tasks::Normalisation> {
+  using enum tasks::Normalisation;
+  static constexpr std::pair<tasks::Normalisation, const char*> all[] = {
+      {kNone, "none"}, {kPublished, "published"}};
+};
+
+template <>
+struct Names<tasks::Protocol> {
+  using enum tasks::Protocol;
+  static constexpr std::pair<tasks::Protocol, const char*> all[] = {
+      {kHonest, "honest"}, {kPublished, "published"}};
+};
+
+}  // namespace propagator::config

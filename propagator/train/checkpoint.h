@@ -1,0 +1,52 @@
+#pragma once
+
+#include <torch/nn/module.h>
+
+#include <filesystem>
+#include <map>
+#include <nlohmann/json.hpp>
+#include <optional>
+#include <string>
+#include <vector>
+
+namespace propagator::train {
+
+using NamedTensors = std::map<std::string, torch::Tensor>;
+
+// Everything a run needs to go on to the same bits. On disk a directory,
+// written beside and renamed into place:
+//   model.safetensors      weights after the last step
+//   best.safetensors       weights of the best validation so far
+//   optimizer.safetensors  moments
+//   state.json             step, epoch, schedule position, best, times
+//   config.yaml            the run's configuration
+//   SHA256SUMS             of all of them; `sha256sum -c` checks it too
+struct Checkpoint {
+  NamedTensors model, best, optimizer;
+  nlohmann::json state;
+  std::string config;
+};
+
+void save_checkpoint(const std::filesystem::path& directory,
+                     const Checkpoint& checkpoint);
+// DataError if a file is missing, cut, changed, or not what it should be.
+Checkpoint load_checkpoint(const std::filesystem::path& directory);
+// Checks the sums alone.
+void verify_checkpoint(const std::filesystem::path& directory);
+
+// Removes a checkpoint so that no half of it can be taken for a whole one.
+void remove_checkpoint(const std::filesystem::path& directory);
+
+// The directory of step `step` under `folder`, and those that exist, in order.
+std::filesystem::path checkpoint_path(const std::filesystem::path& folder,
+                                      int64_t step);
+std::vector<std::filesystem::path> list_checkpoints(
+    const std::filesystem::path& folder);
+
+// The parameters of a module by name, as copies; and back into the module.
+// DataError names the first tensor that is missing, unknown or misshapen.
+NamedTensors copy_parameters(const torch::nn::Module& module);
+void set_parameters(torch::nn::Module& module, const NamedTensors& values,
+                    const std::string& source);
+
+}  // namespace propagator::train

@@ -1,0 +1,31 @@
+#pragma once
+
+#include <torch/nn/module.h>
+
+#include <string>
+#include <vector>
+
+namespace propagator::train {
+
+// All parameters of a module in one buffer, and their gradients in another, so
+// that an optimiser step, a norm or an all-reduce is one call. The module's
+// parameters become views of the buffer.
+class FlatParameters {
+ public:
+  struct Segment {
+    std::string name;
+    int64_t offset, size;
+  };
+
+  explicit FlatParameters(torch::nn::Module& module);
+
+  torch::Tensor& values() { return values_; }
+  torch::Tensor& gradients() { return gradients_; }
+  const std::vector<Segment>& segments() const { return segments_; }
+
+ private:
+  torch::Tensor values_, gradients_;
+  std::vector<Segment> segments_;
+};
+
+}  // namespace propagator::train

@@ -1,0 +1,60 @@
+#pragma once
+
+#include <map>
+
+#include "propagator/core/config.h"
+#include "propagator/train/flat_parameters.h"
+
+namespace propagator::train {
+
+enum class OptimizerKind { kAdam, kAdamW, kLamb };
+
+struct OptimizerOptions {
+  OptimizerKind kind = OptimizerKind::kAdam;
+  double beta1 = 0.9;
+  double beta2 = 0.999;
+  double eps = 1e-8;
+  double weight_decay = 0;
+  bool bias_correction = true;
+
+  void describe(config::Schema& schema);
+  void validate() const;
+};
+
+// Adam, AdamW (decoupled weight decay) or LAMB (AdamW's direction scaled, for
+// each parameter tensor, by |w| / |direction|) on the flat buffer.
+class Optimizer {
+ public:
+  Optimizer(const OptimizerOptions& options, FlatParameters& parameters);
+
+  // One update with gradients multiplied by `grad_scale`.
+  void step(double lr, double grad_scale);
+
+  // The moments, for a checkpoint; the number of steps goes beside them.
+  std::map<std::string, torch::Tensor> state() const;
+  void restore(const std::map<std::string, torch::Tensor>& state,
+               int64_t steps);
+  int64_t steps() const { return steps_; }
+
+ private:
+  void lamb_step(double lr, double grad_scale, double correction1,
+                 double correction2);
+
+  OptimizerOptions options_;
+  FlatParameters& parameters_;
+  torch::Tensor m_, v_;
+  int64_t steps_ = 0;
+};
+
+}  // namespace propagator::train
+
+namespace propagator::config {
+
+template <>
+struct Names<train::OptimizerKind> {
+  using enum train::OptimizerKind;
+  static constexpr std::pair<train::OptimizerKind, const char*> all[] = {
+      {kAdam, "adam"}, {kAdamW, "adamw"}, {kLamb, "lamb"}};
+};
+
+}  // namespace propagator::config

@@ -1,0 +1,96 @@
+#include "propagator/train/run_directory.h"
+
+#include <fcntl.h>
+#include <fmt/format.h>
+#include <sys/file.h>
+#include <unistd.h>
+
+#include <cerrno>
+#include <cstring>
+#include <fstream>
+#include <sstream>
+
+#include "propagator/core/error.h"
+#include "propagator/core/files.h"
+
+namespace propagator::train {
+
+RunDirectory RunDirectory::create(const fs::path& path, bool force,
+                                  const std::string& config) {
+  if (fs::exists(path)) {
+    const bool ours = fs::exists(path / "config.yaml") || fs::is_empty(path);
+    if (!force || !ours) {
+      throw UsageError(
+          fmt::format("{} exists already", path.string()),
+          ours ? "`propagator resume` goes on with it; --force replaces it; "
+                 "--name makes another"
+               : "it does not look like a run, so --force will not replace it");
+    }
+    RunDirectory old(path);
+    old.lock();  // never under a running process
+    fs::remove_all(path);
+  }
+  std::error_code error;
+  fs::create_directories(path / "checkpoints", error);
+  if (error) {
+    throw FileError(
+        fmt::format("cannot make {}: {}", path.string(), error.message()));
+  }
+  RunDirectory run(path);
+  run.lock();
+  write_file_atomically(run.config(), config);
+  return run;
+}
+
+RunDirectory RunDirectory::open(const fs::path& path) {
+  if (!fs::exists(path / "config.yaml")) {
+    throw FileError(
+        fmt::format("no run at {}: it has no config.yaml", path.string()),
+        "give the folder that `propagator train` printed, such as runs/quick");
+  }
+  return RunDirectory(path);
+}
+
+RunDirectory::~RunDirectory() {
+  if (lock_ >= 0) close(lock_);
+}
+
+RunDirectory::RunDirectory(RunDirectory&& other) noexcept
+    : path_(std::move(other.path_)), lock_(std::exchange(other.lock_, -1)) {}
+
+void RunDirectory::lock() {
+  const int file = ::open(path_.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+  if (file < 0) {
+    throw FileError(fmt::format("cannot open {}: {}", path_.string(),
+                                std::strerror(errno)));
+  }
+  if (flock(file, LOCK_EX | LOCK_NB) != 0) {
+    close(file);
+    throw UsageError(
+        fmt::format("{} is in use by another process", path_.string()));
+  }
+  lock_ = file;
+}
+
+MetricsFile::MetricsFile(fs::path path, int64_t step) : path_(std::move(path)) {
+  if (!fs::exists(path_)) return;
+  std::istringstream lines(read_file(path_));
+  std::string kept;
+  for (std::string line; std::getline(lines, line);) {
+    const auto parsed =
+        nlohmann::json::parse(line, nullptr, /*allow_exceptions=*/false);
+    if (parsed.is_object() && parsed.value("step", step + 1) <= step) {
+      kept += line + "\n";
+    }
+  }
+  write_file_atomically(path_, kept);
+}
+
+void MetricsFile::write(const nlohmann::json& line) {
+  std::ofstream out(path_, std::ios::app);
+  out << line.dump() << '\n';
+  out.flush();
+  if (!out) throw FileError("cannot write " + path_.string());
+}
+
+}  // namespace propagator::train

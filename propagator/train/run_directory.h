@@ -1,0 +1,53 @@
+#pragma once
+
+#include <filesystem>
+#include <nlohmann/json.hpp>
+#include <string>
+
+namespace propagator::train {
+
+// runs/<name>/: config.yaml as resolved, metrics.jsonl, log.txt, checkpoints/,
+// result.json. One process at a time may write to it.
+class RunDirectory {
+ public:
+  // A new run. UsageError if it exists and `force` is not given.
+  static RunDirectory create(const std::filesystem::path& path, bool force,
+                             const std::string& config);
+  // A run that exists. FileError if there is none.
+  static RunDirectory open(const std::filesystem::path& path);
+
+  ~RunDirectory();
+  RunDirectory(RunDirectory&& other) noexcept;
+  RunDirectory& operator=(RunDirectory&&) = delete;
+
+  const std::filesystem::path& path() const { return path_; }
+  std::filesystem::path checkpoints() const { return path_ / "checkpoints"; }
+  std::filesystem::path metrics() const { return path_ / "metrics.jsonl"; }
+  std::filesystem::path log() const { return path_ / "log.txt"; }
+  std::filesystem::path config() const { return path_ / "config.yaml"; }
+  std::filesystem::path result() const { return path_ / "result.json"; }
+
+  // Takes the run for writing. UsageError if another process holds it.
+  void lock();
+
+ private:
+  explicit RunDirectory(std::filesystem::path path) : path_(std::move(path)) {}
+
+  std::filesystem::path path_;
+  int lock_ = -1;
+};
+
+// metrics.jsonl: one JSON object a line, each with its `step`, written at once.
+class MetricsFile {
+ public:
+  // Lines after `step` are dropped: they are of a future that was lost in a
+  // crash and will be written again.
+  MetricsFile(std::filesystem::path path, int64_t step);
+
+  void write(const nlohmann::json& line);
+
+ private:
+  std::filesystem::path path_;
+};
+
+}  // namespace propagator::train

@@ -1,0 +1,33 @@
+#include "propagator/train/signals.h"
+
+#include <signal.h>
+#include <unistd.h>
+
+namespace propagator::train {
+namespace {
+
+volatile sig_atomic_t g_signal = 0;
+
+extern "C" void on_signal(int number) {
+  if (g_signal != 0) _exit(128 + number);
+  g_signal = number;
+}
+
+}  // namespace
+
+StopSignals::StopSignals() {
+  g_signal = 0;
+  struct sigaction action {};
+  action.sa_handler = on_signal;
+  sigaction(SIGINT, &action, nullptr);
+  sigaction(SIGTERM, &action, nullptr);
+}
+
+StopSignals::~StopSignals() {
+  signal(SIGINT, SIG_DFL);
+  signal(SIGTERM, SIG_DFL);
+}
+
+int StopSignals::requested() { return g_signal; }
+
+}  // namespace propagator::train

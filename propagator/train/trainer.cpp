@@ -1,0 +1,311 @@
+#include "propagator/train/trainer.h"
+
+#include <torch/torch.h>
+
+#include <cmath>
+#include <limits>
+
+#include "propagator/core/error.h"
+#include "propagator/core/files.h"
+#include "propagator/core/log.h"
+#include "propagator/core/progress.h"
+#include "propagator/train/signals.h"
+
+namespace propagator::train {
+namespace {
+
+using Clock = std::chrono::steady_clock;
+
+double seconds_since(Clock::time_point start) {
+  return std::chrono::duration<double>(Clock::now() - start).count();
+}
+
+}  // namespace
+
+void TrainOptions::describe(config::Schema& s) {
+  struct Section {
+    TrainOptions& o;
+    void describe(config::Schema& s) {
+      s.field("epochs", o.epochs,
+              {.help = "passes over the training cases", .min = 1});
+      s.field("max_steps", o.max_steps,
+              {.help = "stop after this many steps instead; 0: epochs decide",
+               .min = 0});
+      s.field("batch", o.batch, {.help = "cases of one pass", .min = 1});
+      s.field("accumulate", o.accumulate,
+              {.help = "passes whose gradients make one step", .min = 1});
+      s.field("clip", o.clip,
+              {.help = "largest gradient norm; 0: no limit", .min = 0});
+      s.field("validate_every", o.validate_every,
+              {.help = "0: once an epoch", .unit = "steps", .min = 0});
+      s.field("validate_cases", o.validate_cases,
+              {.help = "of the validation split; 0: all", .min = 0});
+      s.field("patience", o.patience,
+              {.help = "stop after this many validations without gain; 0: off",
+               .min = 0});
+      s.field("checkpoint_every", o.checkpoint_every,
+              {.help = "0: at each validation", .unit = "steps", .min = 0});
+      s.field("checkpoint_minutes", o.checkpoint_minutes,
+              {.help = "and at least this often", .unit = "min", .min = 0.01});
+      s.field("keep_checkpoints", o.keep_checkpoints,
+              {.help = "older ones are removed", .min = 1});
+      s.field("log_every", o.log_every,
+              {.help = "between lines of metrics", .unit = "steps", .min = 1});
+      s.field("time_limit", o.time_limit,
+              {.help = "checkpoint and stop after this; 0: none",
+               .unit = "s",
+               .min = 0});
+    }
+  } section{*this};
+  s.section("train", section);
+  s.section("schedule", schedule);
+  s.section("optimizer", optimizer);
+}
+
+void TrainOptions::validate() const { optimizer.validate(); }
+
+Trainer::Trainer(Task& task, std::shared_ptr<torch::nn::Module> model,
+                 const TrainOptions& options, int64_t seed,
+                 const Runtime& runtime, RunDirectory& run, std::string config)
+    : task_(task),
+      model_(std::move(model)),
+      options_(options),
+      runtime_(runtime),
+      run_(run),
+      config_(std::move(config)),
+      sampler_(task.size(data::Split::kTrain), options.batch, seed),
+      parameters_(*model_),
+      optimizer_(options.optimizer, parameters_),
+      best_value_(std::numeric_limits<double>::infinity()) {
+  steps_per_epoch_ =
+      std::max<int64_t>(1, sampler_.batches_per_epoch() / options.accumulate);
+  total_steps_ = options.max_steps > 0 ? options.max_steps
+                                       : options.epochs * steps_per_epoch_;
+  validate_every_ =
+      options.validate_every > 0 ? options.validate_every : steps_per_epoch_;
+  checkpoint_every_ =
+      options.checkpoint_every > 0 ? options.checkpoint_every : validate_every_;
+}
+
+double Trainer::seconds() const {
+  return seconds_before_ + seconds_since(start_);
+}
+
+void Trainer::restore(const Checkpoint& checkpoint) {
+  set_parameters(*model_, checkpoint.model, "model.safetensors");
+  const auto& state = checkpoint.state;
+  try {
+    step_ = state.at("step");
+    optimizer_.restore(checkpoint.optimizer, state.at("optimizer_steps"));
+    best_step_ = state.at("best").at("step");
+    best_value_ = state.at("best").at("value").is_null()
+                      ? std::numeric_limits<double>::infinity()
+                      : state.at("best").at("value").get<double>();
+    validations_without_gain_ = state.at("validations_without_gain");
+    seconds_before_ = state.at("seconds");
+  } catch (const nlohmann::json::exception& error) {
+    throw DataError(std::string("state.json: ") + error.what());
+  }
+  best_ = checkpoint.best;
+  saved_step_ = step_;
+}
+
+StopReason Trainer::run() {
+  const StopSignals signals;
+  start_ = saved_at_ = Clock::now();
+  remove_unfinished(run_.checkpoints());
+  for (const auto& later : list_checkpoints(run_.checkpoints())) {
+    // Of a future that this run, resumed from an earlier point, gives up.
+    if (later > checkpoint_path(run_.checkpoints(), step_)) {
+      remove_checkpoint(later);
+    }
+  }
+  metrics_ = std::make_unique<MetricsFile>(run_.metrics(), step_);
+  model_->train();
+  Progress progress("step", total_steps_, step_);
+  StopReason reason = StopReason::kFinished;
+  while (step_ < total_steps_) {
+    const double lr =
+        learning_rate(options_.schedule, step_, epoch(), total_steps_);
+    const double norm = update(lr);
+    ++step_;
+    const bool done = step_ == total_steps_;
+    if (step_ % options_.log_every == 0 || done) {
+      write_metrics("train", last_, {{"lr", lr}, {"gradient_norm", norm}});
+    }
+    progress.update(step_, fmt::format("loss {:.3e}  best validation {:.3e}",
+                                       last_.total, best_value_));
+    if (step_ % validate_every_ == 0 || done) {
+      progress.clear();
+      note_validation(validate());
+    }
+    const bool due =
+        step_ % checkpoint_every_ == 0 ||
+        seconds_since(saved_at_) > options_.checkpoint_minutes * 60;
+    if (due && !done) save();
+    if (done) break;
+    if (options_.patience > 0 &&
+        validations_without_gain_ >= options_.patience) {
+      reason = StopReason::kEarlyStop;
+      break;
+    }
+    if (StopSignals::requested() != 0) {
+      reason = StopReason::kSignal;
+      break;
+    }
+    if (options_.time_limit > 0 &&
+        seconds_since(start_) > options_.time_limit) {
+      reason = StopReason::kTimeLimit;
+      break;
+    }
+  }
+  if (step_ != saved_step_) save();
+  return reason;
+}
+
+double Trainer::update(double lr) {
+  parameters_.gradients().zero_();
+  for (int64_t part = 0; part < options_.accumulate; ++part) {
+    const auto positions = sampler_.batch(step_ * options_.accumulate + part);
+    Loss loss;
+    {
+      const PrecisionScope scope(runtime_);
+      loss = task_.loss(*model_, data::Split::kTrain, positions);
+    }
+    last_ = summarise(loss);
+    check_finite(last_);
+    loss.total.backward();
+  }
+  const double share = 1.0 / static_cast<double>(options_.accumulate);
+  const double norm = parameters_.gradients().norm().item<double>() * share;
+  if (!std::isfinite(norm)) {
+    throw NumericalError(
+        fmt::format("[train] the gradient is {} at step {}", norm, step_ + 1),
+        "lower schedule.lr, or set train.clip=1");
+  }
+  const double scale =
+      options_.clip > 0 && norm > options_.clip ? options_.clip / norm : 1;
+  optimizer_.step(lr, share * scale);
+  return norm;
+}
+
+Trainer::Summary Trainer::summarise(const Loss& loss) {
+  Summary summary;
+  summary.total = loss.total.item<double>();
+  for (const auto& term : loss.terms) {
+    summary.terms.emplace_back(term.name, term.value.item<double>());
+  }
+  return summary;
+}
+
+void Trainer::check_finite(const Summary& summary) const {
+  for (const auto& [name, value] : summary.terms) {
+    if (!std::isfinite(value)) {
+      throw NumericalError(
+          fmt::format("[train] loss term '{}' is {} at step {}", name, value,
+                      step_ + 1),
+          "lower schedule.lr, or set train.clip=1; the last checkpoint is "
+          "good");
+    }
+  }
+  if (!std::isfinite(summary.total)) {
+    throw NumericalError(fmt::format("[train] the loss is {} at step {}",
+                                     summary.total, step_ + 1));
+  }
+}
+
+Trainer::Summary Trainer::validate() {
+  const torch::NoGradGuard no_grad;
+  const PrecisionScope scope(runtime_);
+  model_->eval();
+  const int64_t available = task_.size(data::Split::kValidation);
+  const int64_t size = options_.validate_cases > 0
+                           ? std::min(options_.validate_cases, available)
+                           : available;
+  Summary sum;
+  Progress progress("validating", size);
+  for (int64_t begin = 0; begin < size; begin += options_.batch) {
+    std::vector<int64_t> positions;
+    for (int64_t n = begin; n < std::min(begin + options_.batch, size); ++n) {
+      positions.push_back(n);
+    }
+    const auto part =
+        summarise(task_.loss(*model_, data::Split::kValidation, positions));
+    const double share =
+        static_cast<double>(positions.size()) / static_cast<double>(size);
+    sum.total += part.total * share;
+    if (sum.terms.empty()) {
+      for (const auto& term : part.terms) sum.terms.emplace_back(term.first, 0);
+    }
+    for (size_t k = 0; k < part.terms.size(); ++k) {
+      sum.terms[k].second += part.terms[k].second * share;
+    }
+    progress.update(begin);
+  }
+  model_->train();
+  return sum;
+}
+
+void Trainer::note_validation(const Summary& summary) {
+  check_finite(summary);
+  write_metrics("validation", summary, {});
+  const bool better = summary.total < best_value_;
+  validations_without_gain_ = better ? 0 : validations_without_gain_ + 1;
+  if (better) {
+    best_value_ = summary.total;
+    best_step_ = step_;
+    best_ = copy_parameters(*model_);
+  }
+  std::string terms;
+  for (const auto& [name, value] : summary.terms) {
+    terms += fmt::format("  {} {:.2e}", name, value);
+  }
+  log::info("step {}/{}  epoch {}  train {:.3e}  validation {:.3e}{}  ({}){}",
+            step_, total_steps_, (step_ - 1) / steps_per_epoch_ + 1,
+            last_.total, summary.total, better ? " best" : "",
+            duration_text(seconds()), terms);
+}
+
+void Trainer::write_metrics(const char* kind, const Summary& summary,
+                            nlohmann::json extra) {
+  nlohmann::json line{{"kind", kind},
+                      {"step", step_},
+                      {"epoch", (step_ - 1) / steps_per_epoch_ + 1},
+                      {"loss", summary.total},
+                      {"seconds", seconds()}};
+  for (const auto& [name, value] : summary.terms) line["terms"][name] = value;
+  line.update(extra.is_null() ? nlohmann::json::object() : extra);
+  metrics_->write(line);
+}
+
+void Trainer::save() {
+  Checkpoint checkpoint;
+  checkpoint.model = copy_parameters(*model_);
+  checkpoint.best = best_.empty() ? checkpoint.model : best_;
+  checkpoint.optimizer = optimizer_.state();
+  checkpoint.config = config_;
+  const bool has_best = std::isfinite(best_value_);
+  checkpoint.state = {
+      {"step", step_},
+      {"epoch", epoch()},
+      {"total_steps", total_steps_},
+      {"optimizer_steps", optimizer_.steps()},
+      {"best",
+       {{"step", best_step_},
+        {"value", has_best ? nlohmann::json(best_value_) : nullptr}}},
+      {"validations_without_gain", validations_without_gain_},
+      {"seconds", seconds()}};
+  save_checkpoint(checkpoint_path(run_.checkpoints(), step_), checkpoint);
+  saved_step_ = step_;
+  saved_at_ = Clock::now();
+  auto all = list_checkpoints(run_.checkpoints());
+  for (size_t n = 0; n + options_.keep_checkpoints < all.size(); ++n) {
+    remove_checkpoint(all[n]);
+  }
+}
+
+void Trainer::load_best() {
+  if (!best_.empty()) set_parameters(*model_, best_, "best.safetensors");
+}
+
+}  // namespace propagator::train

@@ -1,0 +1,100 @@
+#pragma once
+
+#include <chrono>
+
+#include "propagator/train/checkpoint.h"
+#include "propagator/train/optimizer.h"
+#include "propagator/train/run_directory.h"
+#include "propagator/train/schedule.h"
+#include "propagator/train/task.h"
+
+namespace propagator {
+class Progress;
+}
+
+namespace propagator::train {
+
+struct TrainOptions {
+  int64_t epochs = 100;
+  int64_t max_steps = 0;
+  int64_t batch = 4;
+  int64_t accumulate = 1;
+  double clip = 0;
+  int64_t validate_every = 0;
+  int64_t validate_cases = 0;
+  int64_t patience = 0;
+  int64_t checkpoint_every = 0;
+  double checkpoint_minutes = 5;
+  int64_t keep_checkpoints = 2;
+  int64_t log_every = 50;
+  double time_limit = 0;
+  ScheduleOptions schedule;
+  OptimizerOptions optimizer;
+
+  // The sections `train`, `schedule` and `optimizer`.
+  void describe(config::Schema& schema);
+  void validate() const;
+};
+
+enum class StopReason { kFinished, kEarlyStop, kSignal, kTimeLimit };
+
+// Owns the loop: batch → loss terms → gradients → update; validation, best
+// model, checkpoints, metrics, stopping. It knows the task by its interface
+// and keeps all state that a checkpoint must hold.
+class Trainer {
+ public:
+  Trainer(Task& task, std::shared_ptr<torch::nn::Module> model,
+          const TrainOptions& options, int64_t seed, const Runtime& runtime,
+          RunDirectory& run, std::string config);
+
+  void restore(const Checkpoint& checkpoint);
+  // Trains to the end or to a reason to stop, and leaves a checkpoint.
+  StopReason run();
+
+  int64_t total_steps() const { return total_steps_; }
+  int64_t step() const { return step_; }
+  double seconds() const;  // of training, earlier sessions included
+  // Puts the weights of the best validation into the model.
+  void load_best();
+
+ private:
+  struct Summary {
+    double total = 0;
+    std::vector<std::pair<std::string, double>> terms;
+  };
+
+  double update(double lr);  // one step; returns the gradient norm
+  Summary validate();
+  void note_validation(const Summary& summary);
+  void save();
+  void write_metrics(const char* kind, const Summary& summary,
+                     nlohmann::json extra);
+  void check_finite(const Summary& summary) const;
+  int64_t epoch() const { return step_ / steps_per_epoch_ + 1; }
+  static Summary summarise(const Loss& loss);
+
+  Task& task_;
+  std::shared_ptr<torch::nn::Module> model_;
+  TrainOptions options_;
+  Runtime runtime_;
+  RunDirectory& run_;
+  std::string config_;
+  data::BatchSampler sampler_;
+  FlatParameters parameters_;
+  Optimizer optimizer_;
+  std::unique_ptr<MetricsFile> metrics_;
+  int64_t steps_per_epoch_, total_steps_;
+  int64_t validate_every_, checkpoint_every_;
+
+  int64_t step_ = 0;
+  Summary last_;  // of the last training step
+  double best_value_;
+  int64_t best_step_ = 0;
+  int64_t validations_without_gain_ = 0;
+  NamedTensors best_;
+  double seconds_before_ = 0;
+  int64_t saved_step_ = -1;
+  std::chrono::steady_clock::time_point start_, saved_at_;
+};
+
+}  // namespace propagator::train
