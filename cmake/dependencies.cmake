@@ -34,8 +34,7 @@ if(NOT TARGET yaml-cpp::yaml-cpp)
   target_link_libraries(yaml-cpp::yaml-cpp INTERFACE yaml-cpp)
 endif()
 
-# libtorch and HDF5 as system headers, so that our warnings are ours. HDF5 1.12
-# and later keep the 1.10 interface under this name.
+# libtorch and HDF5 as system headers, so that our warnings are ours.
 add_library(propagator_torch INTERFACE)
 target_include_directories(propagator_torch SYSTEM INTERFACE
                            ${TORCH_INCLUDE_DIRS})
@@ -46,4 +45,3 @@ add_library(propagator_hdf5 INTERFACE)
 target_include_directories(propagator_hdf5 SYSTEM INTERFACE
                            ${HDF5_INCLUDE_DIRS})
 target_link_libraries(propagator_hdf5 INTERFACE ${HDF5_LIBRARIES})
-target_compile_definitions(propagator_hdf5 INTERFACE H5_USE_110_API)

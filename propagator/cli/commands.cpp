@@ -13,7 +13,8 @@ namespace propagator::cli {
 void Overrides::add_to(CLI::App& verb, bool with_training) {
   verb.add_option("-s,--set", assignments,
                   "Override a key of the configuration: -s train.batch=8")
-      ->type_name("KEY=VALUE");
+      ->type_name("KEY=VALUE")
+      ->allow_extra_args(false);
   verb.add_option("--device", device, "auto, cpu, cuda, cuda:N or mps");
   verb.add_option("--precision", precision, "fp64, fp32, tf32 or bf16");
   verb.add_option("--threads", threads, "CPU threads (0: all cores)");

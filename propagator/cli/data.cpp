@@ -30,7 +30,7 @@ int generate(const std::string& name, const std::string& out, bool force,
                             {"seed", experiment.run().seed},
                             {"config", experiment.yaml()}};
   data::write_plate_file(out, forecast->plate(), cases, experiment.run().seed,
-                         runtime.dtype(), note.dump());
+                         runtime, note.dump());
   fmt::print("{} plates in {}\n", cases, out);
   return 0;
 }
@@ -90,7 +90,7 @@ void add_data(CLI::App& app, Action& action) {
       ->required();
   make->add_option("-o,--out", o->file, ".h5 or .npz")->required();
   make->add_flag("--force", o->force, "Replace the file");
-  o->overrides.add_to(*make, /*with_training=*/true);
+  o->overrides.add_to(*make, /*with_training=*/false);
   make->callback([o, &action] {
     action = [o] {
       return generate(o->config, o->file, o->force, o->overrides);

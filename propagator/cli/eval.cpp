@@ -20,10 +20,11 @@ void add_eval(CLI::App& app, Action& action) {
       "Examples:\n"
       "  propagator eval runs/quick\n"
       "  propagator eval runs/quick --split validation --json\n"
-      "  propagator eval runs/quick -s data.file=mine.h5");
+      "  propagator eval runs/quick --split all -s data.file=mine.h5");
   verb->add_option("run", o->run, "The run's folder")->required();
-  verb->add_option("--split", o->split, "train, validation or test")
-      ->check(CLI::IsMember({"train", "validation", "test"}))
+  verb->add_option("--split", o->split,
+                   "train, validation, test, or all of a file")
+      ->check(CLI::IsMember({"train", "validation", "test", "all"}))
       ->capture_default_str();
   verb->add_option("--from", o->from, "A checkpoint (default: the newest)");
   verb->add_flag("--last", o->last,
@@ -44,9 +45,7 @@ void add_eval(CLI::App& app, Action& action) {
       train::set_parameters(
           *model, o->last ? checkpoint.model : checkpoint.best, o->run);
       experiment.task().prepare(experiment.run().seed, runtime);
-      const auto split = o->split == "train"        ? data::Split::kTrain
-                         : o->split == "validation" ? data::Split::kValidation
-                                                    : data::Split::kTest;
+      const auto split = config::value_of<data::Split>(o->split);
       const auto result = test_model(experiment, *model, runtime, split);
       if (!o->out.empty()) {
         write_file_atomically(o->out, result.dump(2) + "\n");

@@ -1,7 +1,8 @@
 #include "propagator/cli/finish.h"
 
+#include <ATen/Parallel.h>
 #include <sys/utsname.h>
-#include <torch/torch.h>
+#include <torch/version.h>
 
 #include "propagator/core/error.h"
 #include "propagator/core/files.h"
@@ -64,22 +65,23 @@ void print_result(const tasks::Experiment& experiment, const json& result,
 }
 
 int train_and_report(const tasks::Experiment& experiment,
-                     const Runtime& runtime, train::RunDirectory& run,
+                     const std::function<train::RunDirectory()>& open_run,
                      const fs::path& checkpoint, bool as_json) {
   auto& task = experiment.task();
+  const auto runtime = experiment.make_runtime();
   task.prepare(experiment.run().seed, runtime);
   const auto model = experiment.make_model(runtime);
   train::Trainer trainer(task, model, experiment.train(), experiment.run().seed,
-                         runtime, run, experiment.yaml());
-  if (!checkpoint.empty()) {
-    trainer.restore(train::load_checkpoint(checkpoint));
-    log::info("resuming {} at step {}", run.path().string(), trainer.step());
-  }
+                         runtime, experiment.yaml());
+  if (!checkpoint.empty()) trainer.restore(train::load_checkpoint(checkpoint));
+  auto run = open_run();
+  log::also_to_file(run.log());
   log::info("{} parameters, {} steps on {} ({}), run in {}",
             nn::parameter_count(*model), trainer.total_steps(),
             runtime.device_name(), config::name_of(runtime.precision),
             run.path().string());
-  const auto reason = trainer.run();
+  if (trainer.step() > 0) log::info("resuming at step {}", trainer.step());
+  const auto reason = trainer.run(run);
   const bool stopped = reason == train::StopReason::kSignal ||
                        reason == train::StopReason::kTimeLimit;
   if (stopped) {

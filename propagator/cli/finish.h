@@ -13,10 +13,12 @@ nlohmann::json test_model(const tasks::Experiment& experiment,
                           torch::nn::Module& model, const Runtime& runtime,
                           data::Split split);
 
-// The end of `train` and `resume`: trains to the end, tests the best model,
-// writes result.json, prints the table. Returns the exit code.
+// The common part of `train` and `resume`: makes the data and the model, opens
+// the run (only then, so that bad data leaves no run behind), trains to the
+// end, tests the best model, writes result.json, prints the table. Returns the
+// exit code.
 int train_and_report(const tasks::Experiment& experiment,
-                     const Runtime& runtime, train::RunDirectory& run,
+                     const std::function<train::RunDirectory()>& open_run,
                      const std::filesystem::path& checkpoint, bool as_json);
 
 // The table and the audit, for people; or the numbers as JSON.

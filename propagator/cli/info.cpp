@@ -1,4 +1,6 @@
-#include <torch/torch.h>
+#include <ATen/Parallel.h>
+#include <torch/cuda.h>
+#include <torch/version.h>
 
 #include <nlohmann/json.hpp>
 
@@ -16,6 +18,7 @@ int show(bool as_json) {
   for (size_t n = 0; n < torch::cuda::device_count(); ++n) {
     devices.push_back(fmt::format("cuda:{}", n));
   }
+  if (at::hasMPS()) devices.push_back("mps");
   if (as_json) {
     const nlohmann::json info{{"version", kVersion},
                               {"commit", kCommit},

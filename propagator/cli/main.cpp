@@ -31,7 +31,7 @@ int main(int argc, char** argv) {
   signal(SIGXFSZ, SIG_IGN);
 
   CLI::App app{
-      "Transformers for physics: train, test, explain and serve.\n"
+      "Transformers for physics: train them, test them, use them.\n"
       "Start with `propagator list` and `propagator train forecast/quick`."};
   app.name("propagator");
   app.set_version_flag("--version", std::string(kVersion) + " " + kCommit);

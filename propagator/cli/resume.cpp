@@ -1,6 +1,6 @@
 #include "propagator/cli/commands.h"
 #include "propagator/cli/finish.h"
-#include "propagator/core/log.h"
+#include "propagator/core/files.h"
 #include "propagator/train/checkpoint.h"
 
 namespace propagator::cli {
@@ -31,15 +31,17 @@ void add_resume(CLI::App& app, Action& action) {
       auto document = config::Document::from_file(run.config());
       o->overrides.apply_to(document);
       const tasks::Experiment experiment(document);
-      const auto runtime = experiment.make_runtime();
-      log::also_to_file(run.log());
       // Killed before its first checkpoint, a run starts again from nothing.
       const bool fresh =
           o->from.empty() && train::list_checkpoints(run.checkpoints()).empty();
-      if (fresh) log::info("no checkpoint yet: starting from step 0");
       const auto checkpoint =
           fresh ? std::filesystem::path() : choose_checkpoint(run, o->from);
-      return train_and_report(experiment, runtime, run, checkpoint, o->json);
+      const auto open_run = [&] {
+        // What was overridden holds from now on.
+        write_file_atomically(run.config(), experiment.yaml());
+        return std::move(run);
+      };
+      return train_and_report(experiment, open_run, checkpoint, o->json);
     };
   });
 }

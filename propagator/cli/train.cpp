@@ -1,6 +1,5 @@
 #include "propagator/cli/commands.h"
 #include "propagator/cli/finish.h"
-#include "propagator/core/log.h"
 
 namespace propagator::cli {
 
@@ -37,12 +36,12 @@ void add_train(CLI::App& app, Action& action) {
         document.set("name", file.stem().string(), "the file's name");
       }
       const tasks::Experiment experiment(document);
-      const auto runtime = experiment.make_runtime();
-      auto run = train::RunDirectory::create(
-          std::filesystem::path(o->runs) / experiment.run().name, o->force,
-          experiment.yaml());
-      log::also_to_file(run.log());
-      return train_and_report(experiment, runtime, run, "", o->json);
+      const auto path = std::filesystem::path(o->runs) / experiment.run().name;
+      train::RunDirectory::expect_free(path, o->force);
+      const auto open_run = [&] {
+        return train::RunDirectory::create(path, o->force, experiment.yaml());
+      };
+      return train_and_report(experiment, open_run, "", o->json);
     };
   });
 }

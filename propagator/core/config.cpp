@@ -1,5 +1,6 @@
 #include "propagator/core/config.h"
 
+#include <fmt/ranges.h>
 #include <yaml-cpp/yaml.h>
 
 #include <algorithm>
@@ -41,28 +42,34 @@ std::string place(const std::string& name, const YAML::Mark& mark) {
              : fmt::format("{}:{}:{}", name, mark.line + 1, mark.column + 1);
 }
 
+// No configuration nests deeper; one that does refers to itself.
+constexpr int kDeepest = 16;
+
 void flatten(const YAML::Node& node, const std::string& path,
-             const std::string& name,
+             const std::string& name, int depth,
              std::map<std::string, Document::Entry>& entries) {
+  const auto fail = [&](const YAML::Mark& mark, const std::string& what) {
+    throw ConfigError(path,
+                      fmt::format("{}: {}{}", place(name, mark), path, what));
+  };
+  if (depth > kDeepest) fail(node.Mark(), ": sections nest too deeply");
   if (node.IsMap()) {
     for (const auto& item : node) {
       const auto key = item.first.as<std::string>();
-      const std::string full = path.empty() ? key : path + "." + key;
-      const auto size = entries.size();
-      flatten(item.second, full, name, entries);
-      if (item.second.IsScalar() && entries.size() == size) {
+      const auto full = path.empty() ? key : path + "." + key;
+      if (entries.contains(full)) {
         throw ConfigError(full,
                           fmt::format("{}: {} is set twice",
                                       place(name, item.first.Mark()), full));
       }
+      flatten(item.second, full, name, depth + 1, entries);
     }
   } else if (node.IsScalar()) {
-    entries.try_emplace(
-        path, Document::Entry{node.Scalar(), place(name, node.Mark())});
-  } else if (!node.IsNull()) {
-    throw ConfigError(path, fmt::format("{}: {}: expected a single value, got "
-                                        "a list",
-                                        place(name, node.Mark()), path));
+    entries[path] = {node.Scalar(), place(name, node.Mark())};
+  } else if (node.IsSequence()) {
+    fail(node.Mark(), ": expected a single value, got a list");
+  } else if (depth > 0) {
+    fail(node.Mark(), ": expected a value");
   }
 }
 
@@ -88,15 +95,16 @@ std::string leaf(const std::string& path) {
 // The key a user most likely meant: a whole path that is nearly this one, or
 // the same leaf in another section.
 std::string suggestion(const Schema& schema, const std::string& path) {
-  std::vector<std::string> paths;
+  std::vector<std::string> paths, same_leaf;
   for (const auto& field : schema.fields()) {
-    if (leaf(field.path) == leaf(path)) {
-      return fmt::format("did you mean {}?", field.path);
-    }
     paths.push_back(field.path);
+    if (leaf(field.path) == leaf(path)) same_leaf.push_back(field.path);
   }
   if (const auto near = nearest(path, paths)) {
     return fmt::format("did you mean {}?", *near);
+  }
+  if (!same_leaf.empty()) {
+    return fmt::format("did you mean {}?", fmt::join(same_leaf, " or "));
   }
   return "`propagator check CONFIG` prints every key";
 }
@@ -143,11 +151,15 @@ Document Document::from_text(const std::string& yaml, const std::string& name) {
   Document document;
   document.name_ = name;
   try {
-    const auto root = YAML::Load(yaml);
+    const auto documents = YAML::LoadAll(yaml);
+    if (documents.size() > 1) {
+      throw ConfigError("", name + ": expected one document, found a '---'");
+    }
+    const auto root = documents.empty() ? YAML::Node() : documents[0];
     if (!root.IsMap() && !root.IsNull()) {
       throw ConfigError("", name + ": expected `key: value` lines");
     }
-    flatten(root, "", name, document.entries_);
+    flatten(root, "", name, 0, document.entries_);
   } catch (const YAML::Exception& error) {
     throw ConfigError(
         "", fmt::format("{}: {}", place(name, error.mark), error.msg));
@@ -159,7 +171,7 @@ void Document::override_with(const std::string& assignment) {
   const auto equals = assignment.find('=');
   if (equals == std::string::npos || equals == 0) {
     throw UsageError(fmt::format("-s {}: expected key=value", assignment),
-                     "for example -s train.lr=3e-4");
+                     "for example -s schedule.lr=3e-4");
   }
   set(assignment.substr(0, equals), assignment.substr(equals + 1),
       "-s " + assignment);

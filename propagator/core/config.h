@@ -40,6 +40,24 @@ std::string name_of(Enum value) {
   return "?";
 }
 
+template <class Enum>
+std::string all_names() {
+  std::string names;
+  for (const auto& [value, name] : Names<Enum>::all) {
+    names += (names.empty() ? "" : " | ") + std::string(name);
+  }
+  return names;
+}
+
+// The value of that name; std::invalid_argument says which there are.
+template <class Enum>
+Enum value_of(const std::string& text) {
+  for (const auto& [value, name] : Names<Enum>::all) {
+    if (text == name) return value;
+  }
+  throw std::invalid_argument("expected " + all_names<Enum>());
+}
+
 // One field: where it lives, what it accepts, how it is read and written.
 // `set` takes the text of a scalar and throws std::invalid_argument with
 // "expected …" if the text does not fit.
@@ -80,7 +98,7 @@ class Schema {
   void field(const std::string& name, T& value, Meta meta) {
     Field f{prefix_ + name, std::move(meta), type_name<T>(), "", {}, {}};
     if constexpr (std::is_enum_v<T>) {
-      f.set = [&value](const std::string& text) { value = from_name<T>(text); };
+      f.set = [&value](const std::string& text) { value = value_of<T>(text); };
       f.get = [&value] { return name_of(value); };
     } else {
       f.set = [&value, meta = f.meta](const std::string& text) {
@@ -107,8 +125,6 @@ class Schema {
  private:
   template <class T>
   static std::string type_name();
-  template <class Enum>
-  static Enum from_name(const std::string& text);
 
   std::string prefix_;
   std::vector<Field> fields_;
@@ -156,11 +172,7 @@ std::optional<std::string> nearest(const std::string& word,
 template <class T>
 std::string Schema::type_name() {
   if constexpr (std::is_enum_v<T>) {
-    std::string names;
-    for (const auto& [value, name] : Names<T>::all) {
-      names += (names.empty() ? "" : " | ") + std::string(name);
-    }
-    return names;
+    return all_names<T>();
   } else if constexpr (std::is_same_v<T, bool>) {
     return "yes/no";
   } else if constexpr (std::is_integral_v<T>) {
@@ -170,14 +182,6 @@ std::string Schema::type_name() {
   } else {
     return "text";
   }
-}
-
-template <class Enum>
-Enum Schema::from_name(const std::string& text) {
-  for (const auto& [value, name] : Names<Enum>::all) {
-    if (text == name) return value;
-  }
-  throw std::invalid_argument("expected " + type_name<Enum>());
 }
 
 }  // namespace propagator::config

@@ -18,7 +18,7 @@ struct Runtime {
   // The type of parameters and data; bf16 and tf32 keep them in float32.
   torch::ScalarType dtype() const;
   torch::TensorOptions options() const;
-  // "cpu", "NVIDIA H200"
+  // "cpu", "cuda:0"
   std::string device_name() const;
 };
 

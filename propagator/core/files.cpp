@@ -7,7 +7,7 @@
 #include <cerrno>
 #include <cstring>
 #include <fstream>
-#include <sstream>
+#include <vector>
 
 #include "propagator/core/error.h"
 
@@ -41,9 +41,11 @@ void flush(const fs::path& path) {
   if (status != 0 && error != EINVAL) throw_write_error(path, error);
 }
 
-void write_bytes(const fs::path& path, std::string_view bytes) {
+// Writes to `temporary`; errors name `path`, which it will become.
+void write_bytes(const fs::path& temporary, const fs::path& path,
+                 std::string_view bytes) {
   const int file =
-      open(path.c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0644);
+      open(temporary.c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0644);
   if (file < 0) throw_write_error(path, errno);
   while (!bytes.empty()) {
     const ssize_t written = write(file, bytes.data(), bytes.size());
@@ -96,17 +98,22 @@ std::string read_file(const fs::path& path) {
     throw FileError(
         fmt::format("cannot read {}: {}", path.string(), std::strerror(errno)));
   }
-  std::ostringstream bytes;
-  bytes << in.rdbuf();
+  std::string bytes;
+  std::vector<char> part(1 << 20);
+  do {
+    in.read(part.data(), static_cast<std::streamsize>(part.size()));
+    bytes.append(part.data(), static_cast<size_t>(in.gcount()));
+  } while (in.good());
   if (in.bad()) {
     throw FileError(fmt::format("cannot read {} to its end", path.string()));
   }
-  return std::move(bytes).str();
+  return bytes;
 }
 
 void write_file_atomically(const fs::path& path, std::string_view bytes) {
-  write_atomically(
-      path, [&](const fs::path& temporary) { write_bytes(temporary, bytes); });
+  write_atomically(path, [&](const fs::path& temporary) {
+    write_bytes(temporary, path, bytes);
+  });
 }
 
 void write_atomically(const fs::path& path,

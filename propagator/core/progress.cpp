@@ -89,8 +89,8 @@ void Progress::clear() {
 }
 
 std::string duration_text(double seconds) {
-  if (seconds < 60) return fmt::format("{:.1f} s", seconds);
-  const auto whole = static_cast<int64_t>(seconds);
+  if (seconds < 59.95) return fmt::format("{:.1f} s", seconds);
+  const auto whole = std::max<int64_t>(60, static_cast<int64_t>(seconds));
   if (whole < 3600) {
     return fmt::format("{} min {:02d} s", whole / 60, whole % 60);
   }

@@ -1,6 +1,8 @@
 #include "propagator/data/hdf5.h"
 
-#include <fmt/format.h>
+#define H5_USE_110_API  // what 1.12 and later call the interface of 1.10
+
+#include <fmt/ranges.h>
 #include <hdf5.h>
 #include <unistd.h>
 
@@ -11,6 +13,8 @@ namespace propagator::data {
 namespace {
 
 using Shapes = std::map<std::string, std::vector<int64_t>>;
+
+constexpr size_t kLongestNote = 64'000;  // HDF5's own limit for attributes
 
 // An HDF5 identifier that closes itself.
 class Handle {
@@ -89,6 +93,14 @@ class Hdf5Reader : public TensorReader {
     if (H5Aexists(file_, "note") <= 0) return "";
     Handle attribute(H5Aopen(file_, "note", H5P_DEFAULT), H5Aclose);
     Handle type(H5Aget_type(attribute), H5Tclose);
+    if (H5Tget_class(type) != H5T_STRING) return "";
+    if (H5Tis_variable_str(type) > 0) {
+      char* text = nullptr;
+      if (H5Aread(attribute, type, &text) < 0 || text == nullptr) return "";
+      const std::string copy = text;
+      H5free_memory(text);
+      return copy;
+    }
     std::string text(H5Tget_size(type), '\0');
     if (H5Aread(attribute, type, text.data()) < 0) return "";
     return text.substr(0, text.find('\0'));
@@ -132,38 +144,55 @@ class Hdf5Reader : public TensorReader {
   Shapes shapes_;
 };
 
+// A file that is removed unless it was renamed away.
+struct PartialFile {
+  explicit PartialFile(fs::path name) : path(std::move(name)) {}
+  ~PartialFile() {
+    std::error_code ignored;
+    fs::remove(path, ignored);
+  }
+  PartialFile(const PartialFile&) = delete;
+  PartialFile& operator=(const PartialFile&) = delete;
+
+  fs::path path;
+};
+
 class Hdf5Writer : public TensorWriter {
  public:
   Hdf5Writer(fs::path path, torch::ScalarType type, Shapes shapes,
              const std::string& note)
-      : path_(std::move(path)), type_(type), shapes_(std::move(shapes)) {
+      : path_(std::move(path)),
+        type_(type),
+        shapes_(std::move(shapes)),
+        partial_(path_.parent_path() / fmt::format(".tmp-h5-{}-{}",
+                                                   path_.filename().string(),
+                                                   getpid())) {
     silence_hdf5();
     std::error_code ignored;
     if (path_.has_parent_path()) {
       fs::create_directories(path_.parent_path(), ignored);
     }
-    partial_ =
-        path_.parent_path() /
-        fmt::format(".tmp-h5-{}-{}", path_.filename().string(), getpid());
-    file_ = Handle(
-        H5Fcreate(partial_.c_str(), H5F_ACC_TRUNC, H5P_DEFAULT, H5P_DEFAULT),
-        H5Fclose);
+    file_ = Handle(H5Fcreate(partial_.path.c_str(), H5F_ACC_TRUNC, H5P_DEFAULT,
+                             H5P_DEFAULT),
+                   H5Fclose);
     check(file_.valid());
     for (const auto& [name, shape] : shapes_) create_array(name, shape);
     write_note(note);
-  }
-
-  ~Hdf5Writer() override {
-    if (finished_) return;
-    file_.reset();
-    std::error_code ignored;
-    fs::remove(partial_, ignored);
   }
 
   void write_rows(const std::string& name, int64_t begin,
                   const torch::Tensor& rows) override {
     const auto& shape = shapes_.at(name);
     const auto values = rows.to(torch::kCPU, type_).contiguous();
+    auto expected = shape;
+    expected[0] = values.size(0);
+    if (values.sizes().vec() != expected || begin + expected[0] > shape[0]) {
+      throw UsageError(
+          fmt::format("[hdf5] rows of '{}': expected ({}), got "
+                      "({}) at {}",
+                      name, fmt::join(shape, ", "),
+                      fmt::join(values.sizes().vec(), ", "), begin));
+    }
     Handle dataset(H5Dopen2(file_, name.c_str(), H5P_DEFAULT), H5Dclose);
     const int64_t count = values.size(0);
     const auto file_space = select_rows(dataset, shape, begin, count);
@@ -176,9 +205,8 @@ class Hdf5Writer : public TensorWriter {
     check(H5Fflush(file_, H5F_SCOPE_GLOBAL) >= 0);
     check(file_.reset());
     write_atomically(path_, [&](const fs::path& temporary) {
-      fs::rename(partial_, temporary);
+      fs::rename(partial_.path, temporary);
     });
-    finished_ = true;
   }
 
  private:
@@ -205,6 +233,9 @@ class Hdf5Writer : public TensorWriter {
 
   void write_note(const std::string& note) {
     if (note.empty()) return;
+    if (note.size() >= kLongestNote) {
+      throw UsageError("[hdf5] a note may have up to 64 KB");
+    }
     Handle type(H5Tcopy(H5T_C_S1), H5Tclose);
     H5Tset_size(type, note.size() + 1);
     H5Tset_cset(type, H5T_CSET_UTF8);
@@ -216,11 +247,10 @@ class Hdf5Writer : public TensorWriter {
   }
 
   fs::path path_;
-  fs::path partial_;
   torch::ScalarType type_;
   Shapes shapes_;
-  Handle file_;
-  bool finished_ = false;
+  PartialFile partial_;
+  Handle file_;  // closed before the partial file is removed
 };
 
 }  // namespace

@@ -89,7 +89,11 @@ torch::Tensor from_npy(const std::string& bytes) {
   for (const auto& known : kTypes) {
     if (match[1] != known.code) continue;
     uint64_t expected = c10::elementSize(known.type);
-    for (const int64_t n : shape) expected *= static_cast<uint64_t>(n);
+    for (const int64_t n : shape) {
+      if (__builtin_mul_overflow(expected, n, &expected)) {
+        throw DataError("its shape is impossible");
+      }
+    }
     const size_t data = start + length;
     if (expected != bytes.size() - data) {
       throw DataError(fmt::format("it should have {} bytes of data, got {}",
@@ -168,13 +172,16 @@ TensorFile load_npz(const fs::path& path) {
     zip_stat_index(archive, i, 0, &stat);
     bytes.resize(stat.size);
     zip_file_t* file = zip_fopen_index(archive, i, 0);
-    const bool read =
-        file != nullptr && zip_fread(file, bytes.data(), bytes.size()) ==
-                               static_cast<zip_int64_t>(bytes.size());
+    // Reading past the end makes libzip compare the checksum.
+    char beyond = 0;
+    const bool read = file != nullptr &&
+                      zip_fread(file, bytes.data(), bytes.size()) ==
+                          static_cast<zip_int64_t>(bytes.size()) &&
+                      zip_fread(file, &beyond, 1) == 0;
     if (file != nullptr) zip_fclose(file);
     std::string name = stat.name;
     if (!read) {
-      throw DataError(fmt::format("{}: cannot read '{}'", path.string(), name));
+      throw DataError(fmt::format("{}: '{}' is damaged", path.string(), name));
     }
     if (name.ends_with(".npy")) name.resize(name.size() - 4);
     try {

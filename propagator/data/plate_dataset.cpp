@@ -1,6 +1,5 @@
 #include "propagator/data/plate_dataset.h"
 
-#include <torch/torch.h>
 #include <unistd.h>
 
 #include "propagator/core/error.h"
@@ -82,9 +81,11 @@ void PlateDataset::open_file(const std::string& path) {
   expect_shape(*reader_, path, "dt", {cases});
   cases_.alpha = reader_->all("alpha").to(runtime_.options());
   cases_.dt = reader_->all("dt").to(runtime_.options());
-  const auto good = torch::logical_and(cases_.alpha > 0, cases_.dt > 0);
+  const auto good = torch::isfinite(cases_.alpha * cases_.dt) &
+                    (cases_.alpha > 0) & (cases_.dt > 0);
   if (!good.all().item<bool>()) {
-    throw DataError(path + ": expected every alpha and dt to be positive");
+    throw DataError(path +
+                    ": expected every alpha and dt to be positive and finite");
   }
   Progress progress("checking " + path, cases);
   for (int64_t n = 0; n < cases; n += kCasesAtOnce) {
@@ -149,10 +150,10 @@ PlateBatch PlateDataset::range(Split split, int64_t begin,
 
 void write_plate_file(const std::filesystem::path& path,
                       const physics::HeatPlateOptions& plate, int64_t cases,
-                      int64_t seed, torch::ScalarType type,
+                      int64_t seed, const Runtime& runtime,
                       const std::string& note) {
   const auto writer = TensorWriter::create(
-      path, type,
+      path, runtime.dtype(),
       {{"fields", {cases, plate.frames, plate.rows, plate.cols}},
        {"alpha", {cases}},
        {"dt", {cases}}},
@@ -160,7 +161,8 @@ void write_plate_file(const std::filesystem::path& path,
   Progress progress("writing plates", cases);
   for (int64_t n = 0; n < cases; n += kCasesAtOnce) {
     const int64_t count = std::min(kCasesAtOnce, cases - n);
-    const auto some = physics::draw_cases(plate, seed, n, count).to(type);
+    const auto some =
+        physics::draw_cases(plate, seed, n, count).to(runtime.options());
     writer->write_rows("fields", n, physics::solve(plate, some));
     writer->write_rows("alpha", n, some.alpha);
     writer->write_rows("dt", n, some.dt);

@@ -62,7 +62,7 @@ class PlateDataset {
 // fields (N, T, R, C), alpha (N), dt (N), and the plate's options as the note.
 void write_plate_file(const std::filesystem::path& path,
                       const physics::HeatPlateOptions& plate, int64_t cases,
-                      int64_t seed, torch::ScalarType type,
+                      int64_t seed, const Runtime& runtime,
                       const std::string& note);
 
 // DataError that names the first case and frame that is not finite.

@@ -2,9 +2,9 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <cstring>
 #include <nlohmann/json.hpp>
-#include <numeric>
 
 #include "propagator/core/error.h"
 #include "propagator/core/files.h"
@@ -59,47 +59,67 @@ uint64_t header_length(const std::string& bytes) {
   return length;
 }
 
-torch::Tensor read_tensor(const std::string& name, const json& entry,
-                          const char* data, uint64_t size) {
-  const auto type = type_of(entry.at("dtype").get<std::string>());
-  const auto shape = entry.at("shape").get<std::vector<int64_t>>();
-  const auto begin = entry.at("data_offsets").at(0).get<uint64_t>();
-  const auto end = entry.at("data_offsets").at(1).get<uint64_t>();
-  uint64_t expected = c10::elementSize(type);
+// The bytes that a shape takes. DataError if they cannot be.
+uint64_t byte_count(const std::string& name, const std::vector<int64_t>& shape,
+                    torch::ScalarType type) {
+  uint64_t count = c10::elementSize(type);
   for (const int64_t n : shape) {
-    if (n < 0 || (n > 0 && expected > size / static_cast<uint64_t>(n) + 1)) {
+    if (n < 0 || __builtin_mul_overflow(count, n, &count)) {
       throw DataError("tensor " + name + " has an impossible shape");
     }
-    expected *= static_cast<uint64_t>(n);
   }
-  if (begin > end || end > size || end - begin != expected) {
-    throw DataError(
-        fmt::format("tensor {} expects {} bytes, its offsets are "
-                    "{} to {} of {}",
-                    name, expected, begin, end, size));
-  }
-  auto tensor = torch::empty(shape, torch::TensorOptions().dtype(type));
-  if (expected > 0) std::memcpy(tensor.data_ptr(), data + begin, expected);
-  return tensor;
+  return count;
+}
+
+struct Entry {
+  std::string name;
+  torch::ScalarType type;
+  std::vector<int64_t> shape;
+  uint64_t begin, end;
+};
+
+Entry read_entry(const std::string& name, const json& value) {
+  return {name, type_of(value.at("dtype").get<std::string>()),
+          value.at("shape").get<std::vector<int64_t>>(),
+          value.at("data_offsets").at(0).get<uint64_t>(),
+          value.at("data_offsets").at(1).get<uint64_t>()};
 }
 
 Safetensors parse(const std::string& bytes) {
   const uint64_t length = header_length(bytes);
   const auto header = json::parse(bytes.substr(kLengthBytes, length));
+  if (!header.is_object()) throw DataError("its header is not an object");
   const char* data = bytes.data() + kLengthBytes + length;
   const uint64_t size = bytes.size() - kLengthBytes - length;
   Safetensors content;
-  uint64_t used = 0;
-  for (const auto& [name, entry] : header.items()) {
+  std::vector<Entry> entries;
+  for (const auto& [name, value] : header.items()) {
     if (name == "__metadata__") {
-      content.metadata = entry.get<std::map<std::string, std::string>>();
-      continue;
+      content.metadata = value.get<std::map<std::string, std::string>>();
+    } else {
+      entries.push_back(read_entry(name, value));
     }
-    const auto tensor = read_tensor(name, entry, data, size);
-    used += tensor.nbytes();
-    content.tensors[name] = tensor;
   }
-  // The format allows no holes, so a truncated or padded file shows here.
+  // The format allows neither holes nor overlaps, so that damage shows.
+  std::ranges::sort(entries, {}, [](const Entry& entry) {
+    return std::pair(entry.begin, entry.end);
+  });
+  uint64_t used = 0;
+  for (const auto& entry : entries) {
+    const uint64_t count = byte_count(entry.name, entry.shape, entry.type);
+    if (entry.begin != used || entry.end < entry.begin || entry.end > size ||
+        entry.end - entry.begin != count) {
+      throw DataError(
+          fmt::format("tensor {} expects {} bytes from {}, its "
+                      "offsets are {} to {} of {}",
+                      entry.name, count, used, entry.begin, entry.end, size));
+    }
+    auto tensor =
+        torch::empty(entry.shape, torch::TensorOptions().dtype(entry.type));
+    if (count > 0) std::memcpy(tensor.data_ptr(), data + entry.begin, count);
+    content.tensors[entry.name] = tensor;
+    used = entry.end;
+  }
   if (used != size) {
     throw DataError(fmt::format("its tensors fill {} bytes of {}", used, size));
   }

@@ -13,8 +13,10 @@ const std::vector<int64_t>& SplitIndices::of(Split split) const {
       return train;
     case Split::kValidation:
       return validation;
-    default:
+    case Split::kTest:
       return test;
+    default:
+      return all;
   }
 }
 
@@ -23,8 +25,8 @@ SplitIndices make_split(int64_t cases, int64_t seed) {
   const auto first = order.begin() + cases * 7 / 10;
   const auto second = order.begin() + cases * 9 / 10;
   SplitIndices split{
-      {order.begin(), first}, {first, second}, {second, order.end()}};
-  if (split.train.empty() || split.validation.empty() || split.test.empty()) {
+      {order.begin(), first}, {first, second}, {second, order.end()}, order};
+  if (cases < 10) {
     throw ConfigError("data.cases",
                       fmt::format("expected at least 10 cases for a 70/20/10 "
                                   "split, got {}",

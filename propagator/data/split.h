@@ -8,12 +8,12 @@
 
 namespace propagator::data {
 
-enum class Split { kTrain, kValidation, kTest };
+enum class Split { kTrain, kValidation, kTest, kAll };
 
 // Which cases belong to which split: a permutation of all cases fixed by the
 // seed, cut at 70 % and 90 %.
 struct SplitIndices {
-  std::vector<int64_t> train, validation, test;
+  std::vector<int64_t> train, validation, test, all;
 
   const std::vector<int64_t>& of(Split split) const;
 };
@@ -44,7 +44,10 @@ template <>
 struct Names<data::Split> {
   using enum data::Split;
   static constexpr std::pair<data::Split, const char*> all[] = {
-      {kTrain, "train"}, {kValidation, "validation"}, {kTest, "test"}};
+      {kTrain, "train"},
+      {kValidation, "validation"},
+      {kTest, "test"},
+      {kAll, "all"}};
 };
 
 }  // namespace propagator::config

@@ -27,6 +27,12 @@ class NpzReader : public TensorReader {
   bool streams() const override { return false; }
   torch::Tensor rows(const std::string& name, int64_t begin,
                      int64_t count) const override {
+    const auto sizes = shape(name);
+    if (sizes.empty() || begin < 0 || begin + count > sizes[0]) {
+      throw DataError(fmt::format("{}: cannot read rows {} to {} of '{}'",
+                                  path_.string(), begin, begin + count - 1,
+                                  name));
+    }
     return content_.tensors.at(name).narrow(0, begin, count);
   }
 

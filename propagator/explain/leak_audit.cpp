@@ -1,7 +1,7 @@
 #include "propagator/explain/leak_audit.h"
 
 #include <fmt/format.h>
-#include <torch/torch.h>
+#include <torch/autograd.h>
 
 #include <algorithm>
 

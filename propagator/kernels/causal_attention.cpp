@@ -1,7 +1,6 @@
 #include "propagator/kernels/causal_attention.h"
 
 #include <torch/csrc/autograd/custom_function.h>
-#include <torch/torch.h>
 
 #include <algorithm>
 #include <cmath>

@@ -1,7 +1,5 @@
 #include "propagator/models/forecaster.h"
 
-#include <torch/torch.h>
-
 namespace propagator::models {
 
 torch::Tensor published_rollout(Forecaster& model, const torch::Tensor& truth,

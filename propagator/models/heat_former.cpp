@@ -1,6 +1,6 @@
 #include "propagator/models/heat_former.h"
 
-#include <torch/torch.h>
+#include <torch/utils.h>
 
 #include "propagator/core/error.h"
 #include "propagator/nn/positional_encoding.h"

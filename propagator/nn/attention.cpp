@@ -1,7 +1,6 @@
 #include "propagator/nn/attention.h"
 
 #include <fmt/format.h>
-#include <torch/torch.h>
 
 #include <cmath>
 #include <limits>

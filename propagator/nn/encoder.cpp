@@ -1,7 +1,5 @@
 #include "propagator/nn/encoder.h"
 
-#include <torch/torch.h>
-
 namespace propagator::nn {
 namespace {
 

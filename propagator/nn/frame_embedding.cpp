@@ -1,6 +1,6 @@
 #include "propagator/nn/frame_embedding.h"
 
-#include <torch/torch.h>
+#include <torch/utils.h>
 
 #include "propagator/nn/positional_encoding.h"
 

@@ -1,6 +1,7 @@
 #include "propagator/nn/init.h"
 
-#include <torch/torch.h>
+#include <torch/types.h>
+#include <torch/utils.h>
 
 #include <cmath>
 

@@ -1,7 +1,6 @@
 #include "propagator/nn/positional_encoding.h"
 
 #include <fmt/format.h>
-#include <torch/torch.h>
 
 #include <cmath>
 

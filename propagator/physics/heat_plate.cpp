@@ -2,7 +2,6 @@
 
 #include <ATen/Dispatch.h>
 #include <ATen/Parallel.h>
-#include <torch/torch.h>
 
 #include <cmath>
 #include <cstring>

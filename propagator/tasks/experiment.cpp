@@ -1,7 +1,5 @@
 #include "propagator/tasks/experiment.h"
 
-#include <torch/torch.h>
-
 #include "propagator/core/error.h"
 #include "propagator/core/sha256.h"
 #include "propagator/nn/init.h"
@@ -35,7 +33,14 @@ Experiment::Experiment(const config::Document& document)
 }
 
 std::string Experiment::hash() const {
-  return sha256(config::to_yaml(schema_, /*with_help=*/false));
+  std::string text;
+  for (const auto& field : schema_.fields()) {
+    const bool only_where = field.path == "name" || field.path == "device" ||
+                            field.path == "threads" ||
+                            field.path == "train.time_limit";
+    if (!only_where) text += field.path + "=" + field.get() + "\n";
+  }
+  return sha256(text);
 }
 
 Runtime Experiment::make_runtime() const {

@@ -32,7 +32,8 @@ class Experiment {
   const RunOptions& run() const { return run_; }
   const train::TrainOptions& train() const { return train_; }
 
-  // The resolved configuration, and the SHA-256 of its plain form.
+  // The resolved configuration, and the SHA-256 of all of it that decides the
+  // numbers (not the run's name, device, threads or time limit).
   std::string yaml() const { return config::to_yaml(schema_, true); }
   std::string hash() const;
 

@@ -1,6 +1,6 @@
 #include "propagator/tasks/forecast.h"
 
-#include <torch/torch.h>
+#include <torch/utils.h>
 
 #include <chrono>
 
@@ -233,25 +233,32 @@ json Forecast::evaluate(torch::nn::Module& model, data::Split split) {
 std::string Forecast::table(const json& r) const {
   const auto& shown = r.at("shown_frames");
   report::Table table({fmt::format("{} MSE", r.at("split").get<std::string>()),
-                       "all frames", fmt::format("t={}", shown[0].dump()),
+                       "all frames", "hidden frames",
+                       fmt::format("t={}", shown[0].dump()),
                        fmt::format("t={}", shown[1].dump()),
                        fmt::format("t={}", shown[2].dump())});
   const auto add = [&](const std::string& name, const json& row) {
     std::vector<std::string> cells{name};
-    for (const char* key : {"mse", "mse_early", "mse_middle", "mse_late"}) {
+    for (const char* key :
+         {"mse", "mse_hidden", "mse_early", "mse_middle", "mse_late"}) {
       cells.push_back(scientific(row.at(key).get<double>()));
     }
     table.row(cells);
   };
   add(fmt::format("{} ({})", model_name_, mode()), r);
+  // Baselines are given the visible frames, so the rest is what compares.
   double best = std::numeric_limits<double>::infinity();
   for (const auto& [name, row] : r.at("baselines").items()) {
     add(name, row);
-    best = std::min(best, row.at("mse").get<double>());
+    best = std::min(best, row.at("mse_hidden").get<double>());
   }
+  const double ratio = best / r.at("mse_hidden").get<double>();
   return table.text() +
-         fmt::format("\n  {:.0f} times below the better baseline, {} cases\n",
-                     best / r.at("mse").get<double>(), r.at("cases").dump());
+         fmt::format(
+             "\n  {:.1f} times {} the better baseline on hidden frames, "
+             "{} cases\n",
+             ratio >= 1 ? ratio : 1 / ratio, ratio >= 1 ? "below" : "above",
+             r.at("cases").dump());
 }
 
 std::optional<train::AuditSubject> Forecast::audit_subject(

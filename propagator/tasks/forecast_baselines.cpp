@@ -1,7 +1,5 @@
 #include "propagator/tasks/forecast_baselines.h"
 
-#include <torch/torch.h>
-
 namespace propagator::tasks {
 
 torch::Tensor keep_last_frame(const torch::Tensor& frames, int64_t visible) {

@@ -1,7 +1,7 @@
 #include "propagator/train/checkpoint.h"
 
 #include <fmt/ranges.h>
-#include <torch/torch.h>
+#include <torch/utils.h>
 
 #include <algorithm>
 #include <sstream>

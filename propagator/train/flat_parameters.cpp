@@ -1,6 +1,6 @@
 #include "propagator/train/flat_parameters.h"
 
-#include <torch/torch.h>
+#include <torch/utils.h>
 
 namespace propagator::train {
 

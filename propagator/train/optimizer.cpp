@@ -1,6 +1,7 @@
 #include "propagator/train/optimizer.h"
 
-#include <torch/torch.h>
+#include <torch/types.h>
+#include <torch/utils.h>
 
 #include <cmath>
 

@@ -15,17 +15,21 @@
 
 namespace propagator::train {
 
+void RunDirectory::expect_free(const fs::path& path, bool force) {
+  if (!fs::exists(path)) return;
+  const bool ours = fs::exists(path / "config.yaml") || fs::is_empty(path);
+  if (force && ours) return;
+  throw UsageError(
+      fmt::format("{} exists already", path.string()),
+      ours ? "`propagator resume` goes on with it; --force replaces it; "
+             "--name makes another"
+           : "it does not look like a run, so --force will not replace it");
+}
+
 RunDirectory RunDirectory::create(const fs::path& path, bool force,
                                   const std::string& config) {
+  expect_free(path, force);
   if (fs::exists(path)) {
-    const bool ours = fs::exists(path / "config.yaml") || fs::is_empty(path);
-    if (!force || !ours) {
-      throw UsageError(
-          fmt::format("{} exists already", path.string()),
-          ours ? "`propagator resume` goes on with it; --force replaces it; "
-                 "--name makes another"
-               : "it does not look like a run, so --force will not replace it");
-    }
     RunDirectory old(path);
     old.lock();  // never under a running process
     fs::remove_all(path);

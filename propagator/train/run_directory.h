@@ -10,6 +10,8 @@ namespace propagator::train {
 // result.json. One process at a time may write to it.
 class RunDirectory {
  public:
+  // UsageError if `create` would refuse; asked before long work.
+  static void expect_free(const std::filesystem::path& path, bool force);
   // A new run. UsageError if it exists and `force` is not given.
   static RunDirectory create(const std::filesystem::path& path, bool force,
                              const std::string& config);

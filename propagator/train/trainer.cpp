@@ -1,6 +1,7 @@
 #include "propagator/train/trainer.h"
 
-#include <torch/torch.h>
+#include <torch/types.h>
+#include <torch/utils.h>
 
 #include <cmath>
 #include <limits>
@@ -66,12 +67,11 @@ void TrainOptions::validate() const { optimizer.validate(); }
 
 Trainer::Trainer(Task& task, std::shared_ptr<torch::nn::Module> model,
                  const TrainOptions& options, int64_t seed,
-                 const Runtime& runtime, RunDirectory& run, std::string config)
+                 const Runtime& runtime, std::string config)
     : task_(task),
       model_(std::move(model)),
       options_(options),
       runtime_(runtime),
-      run_(run),
       config_(std::move(config)),
       sampler_(task.size(data::Split::kTrain), options.batch, seed),
       parameters_(*model_),
@@ -110,21 +110,22 @@ void Trainer::restore(const Checkpoint& checkpoint) {
   saved_step_ = step_;
 }
 
-StopReason Trainer::run() {
+StopReason Trainer::run(RunDirectory& run) {
+  run_ = &run;
   const StopSignals signals;
   start_ = saved_at_ = Clock::now();
-  remove_unfinished(run_.checkpoints());
-  for (const auto& later : list_checkpoints(run_.checkpoints())) {
+  remove_unfinished(run_->checkpoints());
+  for (const auto& later : list_checkpoints(run_->checkpoints())) {
     // Of a future that this run, resumed from an earlier point, gives up.
-    if (later > checkpoint_path(run_.checkpoints(), step_)) {
+    if (later > checkpoint_path(run_->checkpoints(), step_)) {
       remove_checkpoint(later);
     }
   }
-  metrics_ = std::make_unique<MetricsFile>(run_.metrics(), step_);
+  metrics_ = std::make_unique<MetricsFile>(run_->metrics(), step_);
   model_->train();
   Progress progress("step", total_steps_, step_);
   StopReason reason = StopReason::kFinished;
-  while (step_ < total_steps_) {
+  while (step_ < total_steps_ && !out_of_patience()) {
     const double lr =
         learning_rate(options_.schedule, step_, epoch(), total_steps_);
     const double norm = update(lr);
@@ -144,11 +145,6 @@ StopReason Trainer::run() {
         seconds_since(saved_at_) > options_.checkpoint_minutes * 60;
     if (due && !done) save();
     if (done) break;
-    if (options_.patience > 0 &&
-        validations_without_gain_ >= options_.patience) {
-      reason = StopReason::kEarlyStop;
-      break;
-    }
     if (StopSignals::requested() != 0) {
       reason = StopReason::kSignal;
       break;
@@ -160,6 +156,9 @@ StopReason Trainer::run() {
     }
   }
   if (step_ != saved_step_) save();
+  if (reason == StopReason::kFinished && step_ < total_steps_) {
+    reason = StopReason::kEarlyStop;
+  }
   return reason;
 }
 
@@ -295,10 +294,10 @@ void Trainer::save() {
         {"value", has_best ? nlohmann::json(best_value_) : nullptr}}},
       {"validations_without_gain", validations_without_gain_},
       {"seconds", seconds()}};
-  save_checkpoint(checkpoint_path(run_.checkpoints(), step_), checkpoint);
+  save_checkpoint(checkpoint_path(run_->checkpoints(), step_), checkpoint);
   saved_step_ = step_;
   saved_at_ = Clock::now();
-  auto all = list_checkpoints(run_.checkpoints());
+  auto all = list_checkpoints(run_->checkpoints());
   for (size_t n = 0; n + options_.keep_checkpoints < all.size(); ++n) {
     remove_checkpoint(all[n]);
   }

@@ -45,11 +45,12 @@ class Trainer {
  public:
   Trainer(Task& task, std::shared_ptr<torch::nn::Module> model,
           const TrainOptions& options, int64_t seed, const Runtime& runtime,
-          RunDirectory& run, std::string config);
+          std::string config);
 
   void restore(const Checkpoint& checkpoint);
-  // Trains to the end or to a reason to stop, and leaves a checkpoint.
-  StopReason run();
+  // Trains to the end or to a reason to stop, and leaves a checkpoint and
+  // metrics in `run`.
+  StopReason run(RunDirectory& run);
 
   int64_t total_steps() const { return total_steps_; }
   int64_t step() const { return step_; }
@@ -70,6 +71,10 @@ class Trainer {
   void write_metrics(const char* kind, const Summary& summary,
                      nlohmann::json extra);
   void check_finite(const Summary& summary) const;
+  bool out_of_patience() const {
+    return options_.patience > 0 &&
+           validations_without_gain_ >= options_.patience;
+  }
   int64_t epoch() const { return step_ / steps_per_epoch_ + 1; }
   static Summary summarise(const Loss& loss);
 
@@ -77,7 +82,7 @@ class Trainer {
   std::shared_ptr<torch::nn::Module> model_;
   TrainOptions options_;
   Runtime runtime_;
-  RunDirectory& run_;
+  RunDirectory* run_ = nullptr;  // while run() runs
   std::string config_;
   data::BatchSampler sampler_;
   FlatParameters parameters_;

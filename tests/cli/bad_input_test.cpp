@@ -1,0 +1,201 @@
+// Every mistake a user can make ends in a clear message, the right exit code,
+// and nothing half-written.
+
+#include <cmath>
+#include <fstream>
+
+#include "command.h"
+#include "propagator/core/files.h"
+#include "propagator/data/tensor_file.h"
+#include "testing.h"
+
+namespace propagator {
+namespace {
+
+using testing::Outcome;
+using testing::TemporaryFolder;
+using testing::tiny;
+
+class BadInput : public ::testing::Test {
+ protected:
+  Outcome run(const std::string& arguments) {
+    return testing::propagator(arguments);
+  }
+  Outcome train(const std::string& options, const std::string& name = "r") {
+    return run("train " + tiny() + " --runs " + folder.path().string() +
+               " --name " + name + " " + options);
+  }
+  void expect(const Outcome& outcome, int status, const std::string& text) {
+    EXPECT_EQ(outcome.status, status) << outcome.output;
+    EXPECT_NE(outcome.output.find(text), std::string::npos) << outcome.output;
+  }
+  std::string write(const std::string& name, const std::string& text) {
+    std::ofstream(folder / name) << text;
+    return (folder / name).string();
+  }
+  // A finished run to damage.
+  fs::path good_run() {
+    const auto outcome = train("-s train.max_steps=6", "good");
+    EXPECT_EQ(outcome.status, 0) << outcome.output;
+    return folder / "good";
+  }
+  fs::path newest(const fs::path& run) {
+    fs::path last;
+    for (const auto& entry : fs::directory_iterator(run / "checkpoints")) {
+      last = std::max(last, entry.path());
+    }
+    return last;
+  }
+
+  TemporaryFolder folder;
+};
+
+TEST_F(BadInput, UnknownKeyNamesPlaceAndNearestKey) {
+  const auto file = write("a.yaml", "task: forecast\nmodel:\n  haeds: 4\n");
+  const auto outcome = run("check " + file);
+  expect(outcome, 2, file + ":3:10: unknown key model.haeds");
+  expect(outcome, 2, "did you mean model.heads?");
+  expect(train("-s train.bacth=3"), 2, "did you mean train.batch?");
+  EXPECT_FALSE(fs::exists(folder / "r"));
+}
+
+TEST_F(BadInput, WrongTypesAndBounds) {
+  expect(train("-s train.batch=four"), 2,
+         "train.batch: expected a whole number of at least 1, got 'four'");
+  expect(train("-s train.batch=0"), 2, "got '0'");
+  expect(train("-s schedule.lr=nan"), 2, "expected a number from 0 to 10");
+  expect(train("-s model.mask=diagonal"), 2, "expected block | causal");
+  expect(train("-s nonsense"), 2, "expected key=value");
+  expect(run("check " + write("list.yaml", "model:\n  heads: [1, 2]\n")), 2,
+         "expected a single value");
+  expect(run("check " + write("broken.yaml", "model: {heads: 4\n")), 2,
+         "broken.yaml:");
+}
+
+TEST_F(BadInput, ImpossibleSizes) {
+  expect(train("-s model.heads=5"), 2, "expected a divisor of model.width");
+  expect(train("-s model.visible=16"), 2, "fewer than plate.frames = 16");
+  expect(train("-s train.batch=1000"), 2, "training cases");
+  expect(train("-s plate.time_step=fixed -s plate.dt=100"), 2,
+         "the largest stable step");
+  EXPECT_FALSE(fs::exists(folder / "r" / "result.json"));
+}
+
+TEST_F(BadInput, UsageOfTheProgram) {
+  expect(run(""), 2, "subcommand");
+  expect(run("trian x"), 2, "trian");
+  expect(run("train"), 2, "config is required");
+  expect(run("eval x --split some"), 2, "some");
+  expect(train("--time-limit soon"), 2, "such as 90s");
+  expect(train("--device gpu"), 2, "expected auto, cpu, cuda");
+  expect(train("--device cuda:99"), 5, "[device]");
+  expect(run("--help"), 0, "propagator train forecast/quick");
+  expect(run("train --help"), 0, "Examples:");
+}
+
+TEST_F(BadInput, MissingFiles) {
+  expect(run("train none.yaml"), 1, "no configuration file none.yaml");
+  expect(run("resume " + (folder / "none").string()), 1, "no run at");
+  expect(run("eval " + folder.path().string()), 1, "no config.yaml");
+  expect(run("data info none.h5"), 1, "cannot read none.h5");
+  expect(run("data info none.txt"), 2, ".h5, .hdf5 or .npz");
+  expect(train("-s data.file=none.h5"), 1, "cannot read none.h5");
+}
+
+TEST_F(BadInput, RunIsNotOverwritten) {
+  good_run();
+  const auto before = read_file(folder / "good" / "result.json");
+  expect(train("-s seed=9", "good"), 2, "exists already");
+  EXPECT_EQ(read_file(folder / "good" / "result.json"), before);
+  EXPECT_EQ(train("-s train.max_steps=2 --force", "good").status, 0);
+}
+
+TEST_F(BadInput, DamagedCheckpoints) {
+  const auto run_path = good_run();
+  const auto newest_path = newest(run_path);
+  const auto model = newest_path / "model.safetensors";
+  const auto good = read_file(model);
+  const auto fails = [&](int status, const std::string& text) {
+    expect(run("resume " + run_path.string()), status, text);
+    expect(run("eval " + run_path.string()), status, text);
+  };
+  write_file_atomically(model, good.substr(0, good.size() / 2));
+  fails(3, "model.safetensors is damaged");
+  auto flipped = good;
+  flipped[good.size() - 5] ^= 4;
+  write_file_atomically(model, flipped);
+  fails(3, "model.safetensors is damaged");
+  fs::remove(model);
+  fails(1, "cannot read");
+  write_file_atomically(model, good);
+  expect(run("check " + run_path.string()), 0, "good checkpoints");
+
+  // Weights that are whole, but of another model.
+  expect(run("eval " + run_path.string() + " -s model.feed_forward=64"), 3,
+         "expected shape");
+  expect(run("resume " + run_path.string() + " -s model.layers=3"), 3,
+         "is missing");
+  expect(run("resume " + run_path.string() + " --from step-7"), 1,
+         "no checkpoint at step-7");
+  EXPECT_EQ(run("eval " + run_path.string()).status, 0);
+}
+
+TEST_F(BadInput, NotANumberInData) {
+  const auto file = (folder / "data.h5").string();
+  EXPECT_EQ(run("data generate " + tiny() + " --out " + file).status, 0);
+  auto content = data::load_tensors(file);
+  content.tensors.at("fields")[7][3][2][1] = std::nan("");
+  data::save_tensors(file, content);
+  expect(train("-s data.file=" + file), 3, "case 7, frame 3, node (2, 1)");
+  expect(run("data info " + file), 0, "not all finite");
+  expect(train("-s data.file=" + file + " -s plate.frames=15"), 3,
+         "expected 'fields' of shape");
+}
+
+TEST_F(BadInput, DamagedDataFiles) {
+  for (const char* ending : {"h5", "npz"}) {
+    const auto file =
+        write(std::string("noise.") + ending, std::string(3000, 'x'));
+    expect(run("data info " + file), 3, "damaged");
+  }
+}
+
+TEST_F(BadInput, FullDiskLeavesNothingHalfWritten) {
+  // A file size limit stands in for a full disk: writes fail midway.
+  const auto run_path = good_run();
+  const auto result = read_file(run_path / "result.json");
+  const auto outcome = testing::shell(
+      "ulimit -f 8; " + testing::program() + " resume " + run_path.string() +
+      " -s train.max_steps=60 -s train.checkpoint_every=6");
+  expect(outcome, 1, "cannot write");
+  expect(outcome, 1, "ulimit -f");
+  EXPECT_EQ(read_file(run_path / "result.json"), result);
+  expect(run("check " + run_path.string()), 0, "good checkpoints");
+  for (const auto& entry : fs::directory_iterator(run_path / "checkpoints")) {
+    EXPECT_FALSE(entry.path().filename().string().starts_with(".tmp-"));
+  }
+  for (const char* ending : {"h5", "npz"}) {
+    const auto file = (folder / (std::string("d.") + ending)).string();
+    const auto written =
+        testing::shell("ulimit -f 8; " + testing::program() +
+                       " data generate " + tiny() + " --out " + file);
+    expect(written, 1, "cannot write");
+    EXPECT_FALSE(fs::exists(file));
+  }
+  for (const auto& entry : fs::directory_iterator(folder.path())) {
+    EXPECT_FALSE(entry.path().filename().string().starts_with(".tmp-"))
+        << entry.path();
+  }
+}
+
+TEST_F(BadInput, DivergenceNamesTermAndStep) {
+  const auto outcome = train(
+      "-s schedule.lr=10 -s schedule.kind=constant "
+      "-s schedule.warmup=0 -s optimizer.eps=0 "
+      "-s loss.physics=1e38 -s train.clip=0");
+  expect(outcome, 4, "at step 1");
+  expect(outcome, 4, "hint:");
+}
+
+}  // namespace
+}  // namespace propagator

@@ -1,0 +1,161 @@
+// The verbs as a user types them, one after the other on one run.
+
+#include <nlohmann/json.hpp>
+
+#include "command.h"
+#include "propagator/core/files.h"
+#include "propagator/data/npz.h"
+#include "propagator/data/tensor_file.h"
+#include "testing.h"
+
+namespace propagator {
+namespace {
+
+using testing::TemporaryFolder;
+using testing::tiny;
+
+nlohmann::json json_of(const std::string& arguments) {
+  const auto outcome = testing::propagator("-q " + arguments);
+  EXPECT_EQ(outcome.status, 0) << outcome.output;
+  return nlohmann::json::parse(outcome.output, nullptr, false);
+}
+
+class Verbs : public ::testing::Test {
+ protected:
+  std::string path(const std::string& name) { return (folder / name).string(); }
+  std::string train(const std::string& options = "",
+                    const std::string& name = "run") {
+    const auto outcome =
+        testing::propagator("-q train " + tiny() + " --runs " + path("") +
+                            " --name " + name + " " + options);
+    EXPECT_EQ(outcome.status, 0) << outcome.output;
+    return outcome.output;
+  }
+  TemporaryFolder folder;
+};
+
+TEST_F(Verbs, TrainEndsWithTableAuditAndFiles) {
+  const auto output = train();
+  for (const char* text :
+       {"test MSE", "last frame kept", "line to the steady state",
+        "times below the better baseline", "leak audit: 0 leaks", "result:"}) {
+    EXPECT_NE(output.find(text), std::string::npos) << output;
+  }
+  for (const char* name : {"config.yaml", "metrics.jsonl", "log.txt",
+                           "result.json", "checkpoints"}) {
+    EXPECT_TRUE(fs::exists(folder / "run" / name)) << name;
+  }
+  const auto result =
+      nlohmann::json::parse(read_file(folder / "run/result.json"));
+  EXPECT_EQ(result.at("mode"), "honest");
+  EXPECT_EQ(result.at("leak_audit").at("leaks"), 0);
+  EXPECT_EQ(result.at("precision"), "fp32");
+  EXPECT_EQ(result.at("config_sha256").get<std::string>().size(), 64u);
+  EXPECT_GT(result.at("training_seconds"), 0);
+}
+
+TEST_F(Verbs, EvalRepeatsTheResultExactly) {
+  train();
+  const auto result =
+      nlohmann::json::parse(read_file(folder / "run/result.json"));
+  const auto again = json_of("eval " + path("run") + " --json");
+  EXPECT_EQ(again.at("mse"), result.at("mse"));
+  EXPECT_EQ(again.at("config_sha256"), result.at("config_sha256"));
+  const auto other =
+      json_of("eval " + path("run") + " --json --split validation --out " +
+              path("v.json"));
+  EXPECT_EQ(other.at("split"), "validation");
+  EXPECT_TRUE(fs::exists(path("v.json")));
+}
+
+TEST_F(Verbs, ResumeOfAFinishedRunKeepsItsNumbers) {
+  train();
+  const auto result =
+      nlohmann::json::parse(read_file(folder / "run/result.json"));
+  const auto again = json_of("resume " + path("run") + " --json");
+  EXPECT_EQ(again.at("mse"), result.at("mse"));
+  EXPECT_EQ(again.at("steps"), result.at("steps"));
+}
+
+TEST_F(Verbs, EveryMaskAndPrecisionTrains) {
+  for (const char* options :
+       {"-s model.mask=causal", "-s model.mask=causal -s model.predicts=change",
+        "-s model.inputs=published -s eval.protocol=published",
+        "-s model.mask=causal -s model.inputs=published "
+        "-s eval.protocol=published",
+        "-s model.embedding=published", "--precision fp64", "--precision bf16",
+        "-s optimizer.kind=lamb -s train.accumulate=2",
+        "-s data.storage=stream -s plate.configuration=challenge-2",
+        "-s loss.normalisation=published -s loss.correlation=0.1"}) {
+    const auto output =
+        train(std::string("--force -s train.max_steps=6 ") + options);
+    EXPECT_NE(output.find("leak audit"), std::string::npos) << options;
+  }
+}
+
+TEST_F(Verbs, PublishedModelFailsTheAuditAndSaysSo) {
+  const auto output =
+      train("-s model.inputs=published -s eval.protocol=published");
+  EXPECT_EQ(output.find("leak audit: 0 leaks"), std::string::npos) << output;
+  EXPECT_NE(output.find("heat_former (published)"), std::string::npos);
+}
+
+TEST_F(Verbs, GenerateInfoPredictInBothFormats) {
+  train("-s model.mask=causal");
+  std::vector<std::string> endings{".h5"};
+  if (data::has_npz()) endings.push_back(".npz");
+  for (const auto& ending : endings) {
+    const auto in = path("in" + ending), out = path("out" + ending);
+    auto outcome = testing::propagator("-q data generate " + tiny() +
+                                       " --out " + in + " -s data.cases=12");
+    ASSERT_EQ(outcome.status, 0) << outcome.output;
+    outcome = testing::propagator("data info " + in);
+    EXPECT_NE(outcome.output.find("(12, 16, 8, 8)"), std::string::npos);
+    EXPECT_EQ(
+        testing::propagator("data generate " + tiny() + " --out " + in).status,
+        2);  // never overwritten unasked
+    outcome = testing::propagator("predict " + path("run") + " --input " + in +
+                                  " --output " + out);
+    ASSERT_EQ(outcome.status, 0) << outcome.output;
+    const auto given = data::load_tensors(in).tensors.at("fields");
+    const auto answer = data::load_tensors(out).tensors.at("fields");
+    ASSERT_EQ(answer.sizes(), given.sizes());
+    EXPECT_TRUE(torch::equal(answer.slice(1, 0, 3), given.slice(1, 0, 3)));
+    EXPECT_FALSE(torch::equal(answer, given));
+    // The same data from a file trains to the same weights.
+    outcome =
+        testing::propagator("data generate " + tiny() + " --force --out " + in);
+    ASSERT_EQ(outcome.status, 0) << outcome.output;
+    train("--force -s model.mask=causal -s data.file=" + in, "from-file");
+    const auto a = nlohmann::json::parse(read_file(folder / "run/result.json"));
+    const auto b =
+        nlohmann::json::parse(read_file(folder / "from-file/result.json"));
+    EXPECT_EQ(a.at("mse"), b.at("mse"));
+  }
+}
+
+TEST_F(Verbs, EveryConfigurationIsGood) {
+  const fs::path configs = std::getenv("PROPAGATOR_CONFIGS");
+  int count = 0;
+  for (const auto& entry : fs::recursive_directory_iterator(configs)) {
+    if (entry.path().extension() != ".yaml") continue;
+    const auto outcome = testing::propagator("check " + entry.path().string());
+    EXPECT_EQ(outcome.status, 0) << entry.path() << outcome.output;
+    ++count;
+  }
+  EXPECT_GE(count, 14);
+}
+
+TEST_F(Verbs, ListAndInfoSayWhatThereIs) {
+  auto outcome = testing::propagator("list");
+  EXPECT_NE(outcome.output.find("forecast"), std::string::npos);
+  EXPECT_NE(outcome.output.find("heat_former"), std::string::npos);
+  EXPECT_NE(outcome.output.find("forecast/tiny"), std::string::npos);
+  const auto info = json_of("info --json");
+  EXPECT_FALSE(info.at("blas").get<std::string>().empty());
+  outcome = testing::propagator("check " + tiny() + " --keys");
+  EXPECT_NE(outcome.output.find("attention"), std::string::npos);
+}
+
+}  // namespace
+}  // namespace propagator

@@ -1,0 +1,155 @@
+#include "propagator/core/device.h"
+
+#include <ATen/Context.h>
+#include <ATen/Parallel.h>
+#include <torch/cuda.h>
+#include <torch/types.h>
+
+#include "propagator/core/error.h"
+#include "testing.h"
+
+namespace propagator {
+namespace {
+
+using testing::thrown;
+
+const torch::Device kCpu = torch::kCPU;
+
+// 1 + 2⁻⁹ and its product with one: float32 holds it, bfloat16 rounds it to 1.
+constexpr double kFine = 1 + 1.0 / 512;
+
+torch::Tensor product() {
+  const auto a = torch::full({4, 4}, kFine, torch::kFloat32);
+  return torch::matmul(a, torch::eye(4));
+}
+
+bool is_fine(const torch::Tensor& x) {
+  return x.scalar_type() == torch::kFloat32 && x.eq(kFine).all().item<bool>();
+}
+
+bool is_coarse(const torch::Tensor& x) {
+  return x.scalar_type() == torch::kBFloat16 && x.eq(1).all().item<bool>();
+}
+
+TEST(CoreDevice, CpuByName) {
+  const auto runtime = make_runtime("cpu", Precision::kFloat32, 0);
+  EXPECT_EQ(runtime.device, kCpu);
+  EXPECT_EQ(runtime.device_name(), "cpu");
+  EXPECT_EQ(runtime.precision, Precision::kFloat32);
+}
+
+TEST(CoreDevice, AutoTakesTheFastestThereIs) {
+  const auto runtime = make_runtime("auto", Precision::kFloat32, 0);
+  const auto best = torch::cuda::is_available() ? torch::kCUDA
+                    : at::hasMPS()              ? torch::kMPS
+                                                : torch::kCPU;
+  EXPECT_EQ(runtime.device.type(), best);
+}
+
+TEST(CoreDevice, UnknownNameIsAUsageError) {
+  for (const std::string name : {"", "gpu", "CPU", "cuda:", "cuda:x", "cuda:-1",
+                                 "cuda:0x", "cpu:", "cuda 0", "0"}) {
+    const auto message =
+        thrown<UsageError>([&] { make_runtime(name, Precision::kFloat32, 0); });
+    EXPECT_EQ(
+        message,
+        "[device] expected auto, cpu, cuda, cuda:N or mps, got '" + name + "'");
+  }
+}
+
+TEST(CoreDevice, AbsentDeviceIsADeviceError) {
+  const auto make = [](const std::string& name) {
+    return [name] { make_runtime(name, Precision::kFloat32, 0); };
+  };
+  EXPECT_NE(thrown<DeviceError>(make("cuda:99")), "");
+  if (!torch::cuda::is_available()) {
+    EXPECT_EQ(thrown<DeviceError>(make("cuda")),
+              "[device] no CUDA device is available");
+    EXPECT_NE(thrown<DeviceError>(make("cuda:0")), "");
+  }
+  if (!at::hasMPS()) {
+    EXPECT_EQ(thrown<DeviceError>(make("mps")),
+              "[device] this build has no MPS device");
+  }
+}
+
+TEST(CoreDevice, TypeFollowsPrecision) {
+  const auto type = [](Precision precision) {
+    return Runtime{kCpu, precision}.dtype();
+  };
+  EXPECT_EQ(type(Precision::kFloat64), torch::kFloat64);
+  EXPECT_EQ(type(Precision::kFloat32), torch::kFloat32);
+  EXPECT_EQ(type(Precision::kTF32), torch::kFloat32);
+  EXPECT_EQ(type(Precision::kBFloat16), torch::kFloat32);
+  const auto runtime = make_runtime("cpu", Precision::kFloat64, 0);
+  const auto third = torch::ones({1}, runtime.options()) / 3;
+  EXPECT_EQ(third.item<double>(), 1.0 / 3);
+  EXPECT_EQ(third.device(), kCpu);
+}
+
+TEST(CoreDevice, Tf32OnTheCpuIsRefused) {
+  const auto make = [] { make_runtime("cpu", Precision::kTF32, 0); };
+  EXPECT_EQ(thrown<UsageError>(make),
+            "[precision] tf32 needs a CUDA device, got cpu");
+}
+
+TEST(CoreDevice, ThreadsAreSetOrKept) {
+  const int before = at::get_num_threads();
+  make_runtime("cpu", Precision::kFloat32, 3);
+  EXPECT_EQ(at::get_num_threads(), 3);
+  make_runtime("cpu", Precision::kFloat32, 0);
+  EXPECT_EQ(at::get_num_threads(), 3);
+  at::set_num_threads(before);
+}
+
+TEST(CoreDevice, PrecisionNames) {
+  EXPECT_EQ(config::name_of(Precision::kFloat64), "fp64");
+  EXPECT_EQ(config::name_of(Precision::kFloat32), "fp32");
+  EXPECT_EQ(config::name_of(Precision::kTF32), "tf32");
+  EXPECT_EQ(config::name_of(Precision::kBFloat16), "bf16");
+}
+
+TEST(CoreDevice, BlasIsNamed) {
+  const auto blas = blas_info();
+  EXPECT_FALSE(blas.name.empty());
+  if (blas.name.starts_with('/')) {
+    EXPECT_TRUE(std::filesystem::exists(blas.name)) << blas.name;
+  }
+  if (blas.name.find("openblas") != std::string::npos) {
+    EXPECT_FALSE(blas.reference);
+  }
+}
+
+TEST(CoreDevice, Bf16ScopeTurnsProductsCoarse) {
+  ASSERT_TRUE(is_fine(product()));
+  {
+    const PrecisionScope scope({kCpu, Precision::kBFloat16});
+    EXPECT_TRUE(is_coarse(product()));
+    {
+      const PrecisionScope inner({kCpu, Precision::kBFloat16});
+      EXPECT_TRUE(is_coarse(product()));
+    }
+    EXPECT_TRUE(is_coarse(product())) << "the inner scope ended the outer one";
+  }
+  EXPECT_TRUE(is_fine(product()));
+}
+
+TEST(CoreDevice, Bf16ScopeEndsWithAnException) {
+  EXPECT_THROW(
+      {
+        const PrecisionScope scope({kCpu, Precision::kBFloat16});
+        throw NumericalError("in between");
+      },
+      NumericalError);
+  EXPECT_TRUE(is_fine(product()));
+}
+
+TEST(CoreDevice, OtherScopesChangeNothing) {
+  for (const auto precision : {Precision::kFloat32, Precision::kFloat64}) {
+    const PrecisionScope scope({kCpu, precision});
+    EXPECT_TRUE(is_fine(product()));
+  }
+}
+
+}  // namespace
+}  // namespace propagator

@@ -1,0 +1,204 @@
+#include "propagator/models/heat_former.h"
+
+#include <torch/autograd.h>
+#include <torch/utils.h>
+
+#include "propagator/core/error.h"
+#include "propagator/nn/init.h"
+#include "testing.h"
+
+namespace propagator::models {
+namespace {
+
+using propagator::testing::kFloat64;
+using propagator::testing::near;
+using propagator::testing::random;
+
+constexpr FieldShape kShape{12, 5, 6};
+
+HeatFormerOptions small(MaskType mask, Inputs inputs) {
+  HeatFormerOptions o;
+  o.mask = mask;
+  o.inputs = inputs;
+  o.visible = 3;
+  o.width = 16;
+  o.layers = 2;
+  o.heads = 4;
+  o.feed_forward = 8;
+  return o;
+}
+
+std::shared_ptr<HeatFormer> make(const HeatFormerOptions& options,
+                                 const FieldShape& shape = kShape) {
+  auto model = std::make_shared<HeatFormer>(options, shape);
+  nn::initialise(*model, 1);
+  model->to(torch::kFloat64);
+  return model;
+}
+
+const auto kAlpha = torch::tensor({0.02, 0.09}, torch::kFloat64);
+
+torch::Tensor frames() { return random({2, 12, 5, 6}, "frames"); }
+
+// |∂ output_i / ∂ input frame j| at its largest: (T, T).
+torch::Tensor dependence(HeatFormer& model) {
+  auto x = frames().set_requires_grad(true);
+  const auto out = model.forward(x, kAlpha);
+  const auto cotangent = random({2, 5, 6}, "cotangent");
+  std::vector<torch::Tensor> rows;
+  for (int64_t i = 0; i < 12; ++i) {
+    const auto g = torch::autograd::grad({out.select(1, i)}, {x}, {cotangent},
+                                         /*retain_graph=*/true);
+    rows.push_back(g[0].abs().amax({0, 2, 3}));
+  }
+  return torch::stack(rows);
+}
+
+TEST(ModelsHeatFormer, DocumentsModelHasItsParameters) {
+  HeatFormerOptions o;
+  o.inputs = Inputs::kPublished;
+  // Input projection, α, 12 × (attention, feed-forward, two norms), two more
+  // norms, output: counted by hand from the document's listing.
+  const int64_t layer =
+      4 * 512 * 512 + (512 * 256 + 256) + (256 * 512 + 512) + 4 * 512;
+  const int64_t rest = 2 * 512 + 12 * layer + 4 * 512 + 512 * 676 + 676;
+  const HeatFormer collapsed(o, {401, 26, 26});
+  EXPECT_EQ(nn::parameter_count(collapsed), 676 * 512 + 512 + rest);
+  o.embedding = nn::EmbeddingForm::kPublished;
+  const HeatFormer published(o, {401, 26, 26});
+  EXPECT_EQ(nn::parameter_count(published), 88'605'184 + rest);
+}
+
+TEST(ModelsHeatFormer, CollapseIsTheSameFunctionAtFullSize) {
+  HeatFormerOptions o;
+  o.embedding = nn::EmbeddingForm::kPublished;
+  o.layers = 1;
+  HeatFormer published(o, {9, 26, 26});
+  nn::initialise(published, 1);
+  const torch::NoGradGuard no_grad;
+  const auto x = random({1, 9, 26, 26}, "plate").to(torch::kFloat32).abs();
+  const auto alpha = torch::full({1}, 0.05f);
+  EXPECT_TRUE(near(published.collapse()->forward(x, alpha),
+                   published.forward(x, alpha), {1e-5, 1e-5}));
+}
+
+TEST(ModelsHeatFormer, VisibleWorkEqualsFullMask) {
+  for (const auto mask : {MaskType::kBlock, MaskType::kCausal}) {
+    for (const auto inputs : {Inputs::kHonest, Inputs::kPublished}) {
+      auto model = make(small(mask, inputs));
+      const auto fast = model->forward(frames(), kAlpha);
+      model->set_attention_work(nn::AttentionWork::kFullMask);
+      EXPECT_TRUE(near(fast, model->forward(frames(), kAlpha), {1e-10, 1e-12}));
+    }
+  }
+}
+
+TEST(ModelsHeatFormer, HonestOutputsIgnoreEveryHiddenFrameExactly) {
+  for (const auto mask : {MaskType::kBlock, MaskType::kCausal}) {
+    for (const auto predicts : {Predicts::kField, Predicts::kChange}) {
+      auto options = small(mask, Inputs::kHonest);
+      options.predicts = predicts;
+      auto model = make(options);
+      const auto g = dependence(*model);
+      for (int64_t i = 0; i < 12; ++i) {
+        const int64_t hidden = model->first_hidden(i);
+        EXPECT_EQ(g[i].slice(0, hidden).abs().sum().item<double>(), 0);
+        EXPECT_GT(g[i].slice(0, 0, 3).min().item<double>(), 0);
+      }
+      // A causal output uses the frame before it.
+      if (mask == MaskType::kCausal) {
+        EXPECT_GT(g[9][8].item<double>(), 0);
+      }
+    }
+  }
+}
+
+TEST(ModelsHeatFormer, PublishedInputsLeakOnTheDiagonalAndNowhereElse) {
+  // Finding 1 on document 000: output t sees its own hidden frame t.
+  auto model = make(small(MaskType::kBlock, Inputs::kPublished));
+  const auto g = dependence(*model);
+  for (int64_t i = 3; i < 12; ++i) {
+    EXPECT_GT(g[i][i].item<double>(), 0);
+    for (int64_t j = 3; j < 12; ++j) {
+      if (j != i) {
+        EXPECT_EQ(g[i][j].item<double>(), 0);
+      }
+    }
+  }
+  auto causal = make(small(MaskType::kCausal, Inputs::kPublished));
+  EXPECT_GT(dependence(*causal)[9][9].item<double>(), 0);
+  EXPECT_EQ(dependence(*causal)[9][10].item<double>(), 0);
+}
+
+TEST(ModelsHeatFormer, CachedRolloutEqualsFullRecomputation) {
+  for (const auto predicts : {Predicts::kField, Predicts::kChange}) {
+    auto options = small(MaskType::kCausal, Inputs::kHonest);
+    options.predicts = predicts;
+    auto model = make(options);
+    const torch::NoGradGuard no_grad;
+    const auto first = frames().narrow(1, 0, 3);
+    const auto cached = model->predict(first, kAlpha);
+    auto full = torch::zeros({2, 12, 5, 6}, torch::kFloat64);
+    full.narrow(1, 0, 3).copy_(first);
+    for (int64_t t = 3; t < 12; ++t) {
+      full.select(1, t).copy_(model->forward(full, kAlpha).select(1, t));
+    }
+    EXPECT_TRUE(near(cached, full, {1e-10, 1e-12}));
+    // And in the precision that users run.
+    model->to(torch::kFloat32);
+    EXPECT_TRUE(near(
+        model->predict(first.to(torch::kFloat32), kAlpha.to(torch::kFloat32)),
+        full, {1e-5, 1e-5}));
+  }
+}
+
+TEST(ModelsHeatFormer, PublishedRolloutReplacesTheTruthStrideByStride) {
+  auto model = make(small(MaskType::kCausal, Inputs::kPublished));
+  const torch::NoGradGuard no_grad;
+  const auto truth = frames();
+  auto expected = truth.clone();
+  for (const auto& [begin, end] : {std::pair{3, 8}, {8, 12}}) {
+    const auto out = model->forward(expected, kAlpha);
+    expected.slice(1, begin, end).copy_(out.slice(1, begin, end));
+  }
+  EXPECT_TRUE(
+      torch::equal(published_rollout(*model, truth, kAlpha, 5), expected));
+}
+
+TEST(ModelsHeatFormer, BlockPredictNeedsOnlyTheVisibleFrames) {
+  auto model = make(small(MaskType::kBlock, Inputs::kHonest));
+  const torch::NoGradGuard no_grad;
+  const auto first = frames().narrow(1, 0, 3);
+  const auto answer = model->predict(first, kAlpha);
+  EXPECT_TRUE(torch::equal(answer.narrow(1, 0, 3), first));
+  EXPECT_TRUE(torch::equal(answer.slice(1, 3),
+                           model->forward(frames(), kAlpha).slice(1, 3)));
+}
+
+TEST(ModelsHeatFormer, DiffusivityReachesEveryOutput) {
+  auto model = make(small(MaskType::kBlock, Inputs::kHonest));
+  const auto a = model->forward(frames(), kAlpha);
+  const auto b = model->forward(frames(), kAlpha + 0.05);
+  EXPECT_GT((a - b).abs().amax({0, 2, 3}).min().item<double>(), 1e-6);
+}
+
+TEST(ModelsHeatFormer, BadSizesAndMisuseAreRefused) {
+  auto options = small(MaskType::kBlock, Inputs::kHonest);
+  options.heads = 3;
+  EXPECT_THROW(options.validate(kShape), ConfigError);
+  options = small(MaskType::kBlock, Inputs::kHonest);
+  options.visible = 12;
+  EXPECT_THROW(options.validate(kShape), ConfigError);
+  options.visible = 3;
+  options.width = 18;
+  options.heads = 2;
+  EXPECT_THROW(options.validate(kShape), ConfigError);
+  auto published = make(small(MaskType::kCausal, Inputs::kPublished));
+  EXPECT_THROW(published->predict(frames().narrow(1, 0, 3), kAlpha),
+               UsageError);
+  auto honest = make(small(MaskType::kCausal, Inputs::kHonest));
+  EXPECT_THROW(honest->predict(frames().narrow(1, 0, 4), kAlpha), UsageError);
+}
+
+}  // namespace
+}  // namespace propagator::models

@@ -1,0 +1,161 @@
+#include "propagator/nn/attention.h"
+
+#include <torch/autograd.h>
+#include <torch/utils.h>
+
+#include <limits>
+
+#include "propagator/core/error.h"
+#include "propagator/nn/encoder.h"
+#include "propagator/nn/init.h"
+#include "testing.h"
+
+namespace propagator::nn {
+namespace {
+
+using propagator::testing::gradient_is_right;
+using propagator::testing::kFloat64;
+using propagator::testing::near;
+using propagator::testing::random;
+
+constexpr double kHidden = -std::numeric_limits<double>::infinity();
+constexpr auto kBlock = PrefixMask::Kind::kBlock;
+constexpr auto kCausal = PrefixMask::Kind::kCausal;
+
+MultiHeadAttention make_attention(int64_t width, int64_t heads) {
+  MultiHeadAttention attention(AttentionOptions{width, heads});
+  initialise(*attention, 3);
+  attention->to(torch::kFloat64);
+  return attention;
+}
+
+TEST(NnAttention, OneHeadByHand) {
+  // Identity projections, width 1: out = Σ softmax(x_i x_j) x_j.
+  MultiHeadAttention attention(AttentionOptions{1, 1});
+  const torch::NoGradGuard no_grad;
+  for (auto& weight : attention->parameters()) weight.fill_(1);
+  const auto x = torch::tensor({1.0f, 2.0f}).view({1, 2, 1});
+  const auto out = attention->forward(x, torch::zeros({2, 2}));
+  const double e = std::exp(1.0);
+  EXPECT_NEAR(out[0][0].item<double>(), (1 + 2 * e) / (1 + e), 1e-6);
+  EXPECT_NEAR(out[0][1].item<double>(), (1 + 2 * e * e) / (1 + e * e), 1e-6);
+}
+
+TEST(NnAttention, HiddenKeysHaveNoWeight) {
+  auto attention = make_attention(8, 2);
+  const auto x = random({1, 4, 8}, "x");
+  auto mask = torch::zeros({4, 4}, torch::kFloat64);
+  mask.slice(1, 2).fill_(kHidden);
+  auto other = x.clone();
+  other.slice(1, 2).add_(1);
+  const auto a = attention->forward(x, mask);
+  const auto b = attention->forward(other, mask);
+  EXPECT_TRUE(torch::equal(a.slice(1, 0, 2), b.slice(1, 0, 2)));
+}
+
+struct MaskCase {
+  PrefixMask mask;
+  int64_t heads;  // of width 16: folding pays while heads · prefix < 16
+};
+
+class NnPrefixAttention : public ::testing::TestWithParam<MaskCase> {};
+
+TEST_P(NnPrefixAttention, EqualsFullMaskInValueAndGradients) {
+  const auto [mask, heads] = GetParam();
+  auto attention = make_attention(16, heads);
+  auto x = random({2, 9, 16}, "x").set_requires_grad(true);
+  const auto cotangent = random({2, 9, 16}, "cotangent");
+  std::vector<torch::Tensor> inputs{x};
+  for (const auto& parameter : attention->parameters()) {
+    inputs.push_back(parameter);
+  }
+  const auto full = attention->forward(x, mask.additive(9, torch::kFloat64));
+  const auto fast = attention->forward(x, mask);
+  EXPECT_TRUE(near(fast, full, kFloat64));
+  const auto g1 = torch::autograd::grad({fast}, inputs, {cotangent});
+  const auto g2 = torch::autograd::grad({full}, inputs, {cotangent});
+  for (size_t i = 0; i < inputs.size(); ++i) {
+    EXPECT_TRUE(near(g1[i], g2[i], {1e-10, 1e-12})) << "input " << i;
+  }
+}
+
+INSTANTIATE_TEST_SUITE_P(
+    NnMasks, NnPrefixAttention,
+    ::testing::Values(MaskCase{{kBlock, 3, false}, 2},  // folded
+                      MaskCase{{kBlock, 5, false}, 8},  // not folded
+                      MaskCase{{kCausal, 3, false}, 4},
+                      MaskCase{{kCausal, 4, true}, 4}));
+
+TEST(NnAttention, GradientAgainstDifferences) {
+  auto attention = make_attention(8, 2);
+  const auto f = [&](const torch::Tensor& x) {
+    return attention->forward(x, PrefixMask{kBlock, 2, false}).square().sum();
+  };
+  EXPECT_TRUE(gradient_is_right(f, random({1, 4, 8}, "x")));
+}
+
+TEST(NnAttention, HeadsMustDivideWidth) {
+  EXPECT_THROW(MultiHeadAttention(AttentionOptions{16, 3}), UsageError);
+}
+
+TEST(NnEncoder, VisibleWorkEqualsFullMask) {
+  Encoder encoder(EncoderOptions{3, 16, 4, 24});
+  initialise(*encoder, 1);
+  encoder->to(torch::kFloat64);
+  const auto x = random({2, 12, 16}, "x");
+  for (const auto& mask :
+       {PrefixMask{kBlock, 3, false}, PrefixMask{kCausal, 3, false}}) {
+    EXPECT_TRUE(near(encoder->forward(x, mask, AttentionWork::kVisible),
+                     encoder->forward(x, mask, AttentionWork::kFullMask),
+                     {1e-10, 1e-12}));
+  }
+}
+
+TEST(NnEncoder, CachedStepsEqualOneCausalPass) {
+  Encoder encoder(EncoderOptions{2, 16, 4, 24});
+  initialise(*encoder, 1);
+  encoder->to(torch::kFloat64);
+  const torch::NoGradGuard no_grad;
+  const auto x = random({2, 10, 16}, "x");
+  const auto whole = encoder->forward(x, PrefixMask{kCausal, 4, true});
+  auto caches = encoder->make_caches(2, 10, x.options());
+  EXPECT_TRUE(near(encoder->step(x.slice(1, 0, 4), caches),
+                   whole.slice(1, 0, 4), {1e-10, 1e-12}));
+  for (int64_t t = 4; t < 10; ++t) {
+    EXPECT_TRUE(near(encoder->step(x.narrow(1, t, 1), caches),
+                     whole.narrow(1, t, 1), {1e-10, 1e-12}));
+  }
+}
+
+TEST(NnEncoder, LayerIsPreNormWithReluFeedForward) {
+  // x + Attention(LN x), then + W₂ relu(W₁ LN x + b₁) + b₂, from its pieces.
+  EncoderLayer layer(EncoderOptions{1, 8, 2, 6});
+  initialise(*layer, 2);
+  layer->to(torch::kFloat64);
+  const auto x = random({1, 5, 8}, "x");
+  const auto mask = PrefixMask{kBlock, 2, false}.additive(5, torch::kFloat64);
+  auto p = layer->named_parameters();
+  const auto norm = [](const torch::Tensor& t) {
+    const auto centred = t - t.mean(-1, true);
+    return centred / (centred.square().mean(-1, true) + 1e-5).sqrt();
+  };
+  const auto heads = [&](const std::string& name) {
+    return torch::matmul(norm(x), p["attention." + name + ".weight"].t())
+        .view({1, 5, 2, 4})
+        .transpose(1, 2);
+  };
+  const auto scores =
+      torch::matmul(heads("query"), heads("key").transpose(2, 3)) / 2 + mask;
+  const auto mixed = torch::matmul(torch::softmax(scores, -1), heads("value"))
+                         .transpose(1, 2)
+                         .reshape({1, 5, 8});
+  const auto y = x + torch::matmul(mixed, p["attention.output.weight"].t());
+  const auto hidden = torch::relu(
+      torch::matmul(norm(y), p["linear1.weight"].t()) + p["linear1.bias"]);
+  const auto expected =
+      y + torch::matmul(hidden, p["linear2.weight"].t()) + p["linear2.bias"];
+  EXPECT_TRUE(near(layer->forward(x, mask), expected, {1e-10, 1e-12}));
+}
+
+}  // namespace
+}  // namespace propagator::nn

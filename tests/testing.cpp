@@ -1,0 +1,71 @@
+#include "testing.h"
+
+#include <fmt/ranges.h>
+#include <torch/autograd.h>
+#include <torch/utils.h>
+#include <unistd.h>
+
+#include "propagator/core/random.h"
+
+namespace propagator::testing {
+
+::testing::AssertionResult near(const torch::Tensor& a, const torch::Tensor& b,
+                                Tolerance tolerance) {
+  if (a.sizes() != b.sizes()) {
+    return ::testing::AssertionFailure() << fmt::format(
+               "shapes ({}) and ({})", fmt::join(a.sizes().vec(), ", "),
+               fmt::join(b.sizes().vec(), ", "));
+  }
+  const auto x = a.detach().to(torch::kCPU, torch::kFloat64).flatten();
+  const auto y = b.detach().to(torch::kCPU, torch::kFloat64).flatten();
+  // Over one is too far; NaN compares false and so counts as too far.
+  const auto excess =
+      (x - y).abs() / (tolerance.absolute + tolerance.relative * y.abs());
+  const auto good = excess <= 1;
+  if (good.all().item<bool>()) return ::testing::AssertionSuccess();
+  const auto worst =
+      torch::where(good, excess, excess.nan_to_num(1e300) + 1).argmax();
+  const auto at = worst.item<int64_t>();
+  return ::testing::AssertionFailure()
+         << fmt::format("element {} of {} differs most: {:.9g} and {:.9g}", at,
+                        x.numel(), x[at].item<double>(), y[at].item<double>());
+}
+
+::testing::AssertionResult gradient_is_right(
+    const std::function<torch::Tensor(const torch::Tensor&)>& f,
+    const torch::Tensor& x, Tolerance tolerance) {
+  auto variable = x.detach().clone().set_requires_grad(true);
+  const auto gradient = torch::autograd::grad({f(variable)}, {variable})[0];
+  const torch::NoGradGuard no_grad;
+  auto moved = x.detach().clone();
+  auto flat = moved.view(-1);
+  auto difference = torch::empty_like(flat);
+  constexpr double kStep = 1e-6;
+  for (int64_t i = 0; i < flat.numel(); ++i) {
+    const double at = flat[i].item<double>();
+    flat[i] = at + kStep;
+    const double above = f(moved).item<double>();
+    flat[i] = at - kStep;
+    const double below = f(moved).item<double>();
+    flat[i] = at;
+    difference[i] = (above - below) / (2 * kStep);
+  }
+  return near(gradient.flatten(), difference, tolerance);
+}
+
+torch::Tensor random(torch::IntArrayRef shape, const std::string& name) {
+  return RandomStream(7, "test/" + name).uniform(shape, -1, 1, torch::kFloat64);
+}
+
+TemporaryFolder::TemporaryFolder() {
+  std::string pattern =
+      (std::filesystem::temp_directory_path() / "propagator-XXXXXX").string();
+  path_ = mkdtemp(pattern.data());
+}
+
+TemporaryFolder::~TemporaryFolder() {
+  std::error_code ignored;
+  std::filesystem::remove_all(path_, ignored);
+}
+
+}  // namespace propagator::testing

@@ -1,0 +1,263 @@
+#include "propagator/train/trainer.h"
+
+#include <signal.h>
+#include <torch/nn/modules/linear.h>
+#include <torch/utils.h>
+
+#include <cmath>
+#include <sstream>
+
+#include "propagator/core/error.h"
+#include "propagator/core/files.h"
+#include "propagator/nn/init.h"
+#include "testing.h"
+
+namespace propagator::train {
+namespace {
+
+using propagator::testing::near;
+using propagator::testing::random;
+using propagator::testing::TemporaryFolder;
+using propagator::testing::thrown;
+
+// Fits y = 2 x₀ - x₁ + 3 with a linear layer; a term can be made NaN, and a
+// hook is called at every batch.
+class LineTask : public Task {
+ public:
+  void describe(config::Schema&) override {}
+  void validate() const override {}
+  std::string mode() const override { return "honest"; }
+  void prepare(int64_t, const Runtime&) override {}
+  std::shared_ptr<torch::nn::Module> make_model() const override {
+    return torch::nn::Linear(2, 1).ptr();
+  }
+  int64_t size(data::Split split) const override {
+    return split == data::Split::kTrain ? 64 : 16;
+  }
+  Loss loss(torch::nn::Module& model, data::Split split,
+            std::span<const int64_t> positions) override {
+    std::vector<torch::Tensor> rows;
+    for (const int64_t n : positions) rows.push_back(inputs_[n]);
+    const auto x = torch::stack(rows);
+    const auto y = 2 * x.select(1, 0) - x.select(1, 1) + 3;
+    const auto out =
+        dynamic_cast<torch::nn::LinearImpl&>(model).forward(x).squeeze(1);
+    const auto fit = (out - y).square().mean();
+    auto bad = torch::zeros({});
+    if (split == data::Split::kTrain) {
+      ++batches;
+      if (batches == nan_at) bad = bad + std::nan("");
+      if (on_batch) on_batch();
+    }
+    return {fit + bad, {{"fit", 1, fit.detach()}, {"odd", 1, bad.detach()}}};
+  }
+  nlohmann::json evaluate(torch::nn::Module&, data::Split) override {
+    return {};
+  }
+  std::string table(const nlohmann::json&) const override { return ""; }
+  std::optional<AuditSubject> audit_subject(torch::nn::Module&) override {
+    return std::nullopt;
+  }
+  std::string predict(torch::nn::Module&, const std::string&,
+                      const std::string&, const Runtime&) override {
+    return "";
+  }
+
+  int batches = 0, nan_at = 0;
+  std::function<void()> on_batch;
+
+ private:
+  torch::Tensor inputs_ = random({64, 2}, "inputs").to(torch::kFloat32);
+};
+
+class TrainTrainer : public ::testing::Test {
+ protected:
+  TrainTrainer() {
+    options.max_steps = 40;
+    options.batch = 8;
+    options.log_every = 10;
+    options.schedule.lr = 0.05;
+  }
+  std::unique_ptr<Trainer> make() {
+    model = task.make_model();
+    nn::initialise(*model, 1);
+    return std::make_unique<Trainer>(task, model, options, 1, Runtime{},
+                                     "seed: 1\n");
+  }
+  // Trains in the run of that name, new or opened again.
+  StopReason run(Trainer& trainer, const std::string& name) {
+    auto directory = fs::exists(folder / name)
+                         ? RunDirectory::open(folder / name)
+                         : RunDirectory::create(folder / name, false, "");
+    return trainer.run(directory);
+  }
+  StopReason run(const std::string& name) { return run(*make(), name); }
+  Checkpoint newest(const std::string& name) {
+    return load_checkpoint(
+        list_checkpoints(folder / name / "checkpoints").back());
+  }
+
+  TemporaryFolder folder;
+  LineTask task;
+  TrainOptions options;
+  std::shared_ptr<torch::nn::Module> model;
+};
+
+TEST_F(TrainTrainer, FindsTheLine) {
+  options.max_steps = 800;
+  EXPECT_EQ(run("a"), StopReason::kFinished);
+  const auto parameters = model->named_parameters();
+  EXPECT_TRUE(
+      near(parameters["weight"], torch::tensor({{2.0, -1.0}}), {0, 1e-3}));
+  EXPECT_NEAR(parameters["bias"].item<double>(), 3, 1e-3);
+}
+
+TEST_F(TrainTrainer, ResumedRunHasTheSameBits) {
+  options.checkpoint_every = 7;
+  run("whole");
+  const auto expected = newest("whole");
+  // Interrupt after 21 steps by dropping what came later, twice over.
+  options.keep_checkpoints = 100;
+  run("cut");
+  for (const int64_t step : {21, 35}) {
+    const auto from = checkpoint_path(folder / "cut" / "checkpoints", step);
+    auto trainer = make();
+    trainer->restore(load_checkpoint(from));
+    EXPECT_EQ(trainer->step(), step);
+    run(*trainer, "cut");
+    const auto got = newest("cut");
+    EXPECT_EQ(got.state.at("step"), 40);
+    for (const auto& [name, value] : expected.model) {
+      EXPECT_TRUE(torch::equal(got.model.at(name), value)) << name;
+    }
+    for (const auto& [name, value] : expected.optimizer) {
+      EXPECT_TRUE(torch::equal(got.optimizer.at(name), value)) << name;
+    }
+    EXPECT_EQ(got.state.at("best"), expected.state.at("best"));
+  }
+}
+
+TEST_F(TrainTrainer, MetricsAreWholeAfterResume) {
+  options.checkpoint_every = 10;
+  options.keep_checkpoints = 100;
+  run("a");
+  auto trainer = make();
+  trainer->restore(
+      load_checkpoint(checkpoint_path(folder / "a" / "checkpoints", 20)));
+  run(*trainer, "a");
+  std::istringstream lines(read_file(folder / "a" / "metrics.jsonl"));
+  std::vector<int64_t> steps;
+  for (std::string line; std::getline(lines, line);) {
+    const auto parsed = nlohmann::json::parse(line);
+    if (parsed.at("kind") != "train") continue;
+    steps.push_back(parsed.at("step"));
+    EXPECT_TRUE(parsed.at("terms").contains("fit"));
+    EXPECT_TRUE(parsed.contains("lr"));
+  }
+  EXPECT_EQ(steps, (std::vector<int64_t>{10, 20, 30, 40}));
+}
+
+TEST_F(TrainTrainer, NaNStopsAndNamesTermAndStep) {
+  options.checkpoint_every = 5;
+  task.nan_at = 13;
+  auto trainer = make();
+  const auto message = thrown<NumericalError>([&] { run(*trainer, "a"); });
+  EXPECT_NE(message.find("'odd' is nan at step 13"), std::string::npos)
+      << message;
+  EXPECT_EQ(newest("a").state.at("step"), 10);  // the last good one
+}
+
+TEST_F(TrainTrainer, AccumulatedGradientsEqualTheLargeBatch) {
+  options.max_steps = 1;
+  options.batch = 16;
+  run("large");
+  options.batch = 8;
+  options.accumulate = 2;
+  run("parts");
+  for (const auto& [name, value] : newest("large").model) {
+    EXPECT_TRUE(near(newest("parts").model.at(name), value, {1e-5, 1e-6}));
+  }
+}
+
+TEST_F(TrainTrainer, ClippingBoundsTheUpdate) {
+  // With no memory Adam moves by lr · g / (|g| + eps): a tiny clip and a large
+  // eps make the update proportional to the clipped gradient.
+  options.max_steps = 1;
+  options.schedule.kind = ScheduleKind::kConstant;
+  options.schedule.lr = 1;
+  options.optimizer.beta1 = options.optimizer.beta2 = 0;
+  options.optimizer.eps = 1;
+  options.clip = 1e-3;
+  auto trainer = make();
+  const auto before = copy_parameters(*model);
+  run(*trainer, "a");
+  double square = 0;
+  for (const auto& [name, value] : copy_parameters(*model)) {
+    square += (value - before.at(name)).square().sum().item<double>();
+  }
+  EXPECT_NEAR(std::sqrt(square), 1e-3, 2e-6);
+}
+
+TEST_F(TrainTrainer, EarlyStopAfterPatience) {
+  options.max_steps = 10000;
+  options.schedule.kind = ScheduleKind::kConstant;
+  options.schedule.lr = 0;  // no gain is possible
+  options.validate_every = 5;
+  options.patience = 3;
+  auto trainer = make();
+  EXPECT_EQ(run(*trainer, "a"), StopReason::kEarlyStop);
+  EXPECT_EQ(trainer->step(), 20);  // the first counts as best
+}
+
+TEST_F(TrainTrainer, TimeLimitLeavesACheckpoint) {
+  options.max_steps = 100'000'000;
+  options.time_limit = 0.05;
+  options.validate_every = 1'000'000;
+  auto trainer = make();
+  EXPECT_EQ(run(*trainer, "a"), StopReason::kTimeLimit);
+  EXPECT_EQ(newest("a").state.at("step"), trainer->step());
+}
+
+TEST_F(TrainTrainer, SignalStopsAfterTheStepWithACheckpoint) {
+  task.on_batch = [&] {
+    if (task.batches == 9) raise(SIGTERM);
+  };
+  auto trainer = make();
+  EXPECT_EQ(run(*trainer, "a"), StopReason::kSignal);
+  EXPECT_EQ(trainer->step(), 9);
+  EXPECT_EQ(newest("a").state.at("step"), 9);
+}
+
+TEST_F(TrainTrainer, BestModelIsKeptWhenLaterOnesAreWorse) {
+  options.schedule.kind = ScheduleKind::kConstant;
+  options.validate_every = 20;
+  run("a");
+  const auto good = newest("a");
+  // Go on with a rate that ruins the weights.
+  options.max_steps = 60;
+  options.schedule.lr = 10;
+  auto trainer = make();
+  trainer->restore(good);
+  run(*trainer, "a");
+  const auto after = newest("a");
+  EXPECT_EQ(after.state.at("best"), good.state.at("best"));
+  EXPECT_FALSE(torch::equal(after.model.at("weight"), good.model.at("weight")));
+  trainer->load_best();
+  EXPECT_TRUE(torch::equal(model->named_parameters()["weight"].detach(),
+                           good.best.at("weight")));
+}
+
+TEST_F(TrainTrainer, OldCheckpointsAreRemoved) {
+  options.checkpoint_every = 5;
+  options.keep_checkpoints = 3;
+  run("a");
+  EXPECT_EQ(list_checkpoints(folder / "a" / "checkpoints").size(), 3u);
+}
+
+TEST_F(TrainTrainer, BatchLargerThanTheDataIsRefused) {
+  options.batch = 65;
+  EXPECT_THROW(make(), ConfigError);
+}
+
+}  // namespace
+}  // namespace propagator::train
