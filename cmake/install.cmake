@@ -5,8 +5,7 @@ include(GNUInstallDirs)
 include(CMakePackageConfigHelpers)
 set(PACKAGE_DIR ${CMAKE_INSTALL_LIBDIR}/cmake/propagator)
 
-install(TARGETS propagator propagator_torch propagator_hdf5
-        EXPORT propagatorTargets)
+install(TARGETS propagator EXPORT propagatorTargets)
 install(TARGETS propagator_program DESTINATION ${CMAKE_INSTALL_BINDIR})
 install(DIRECTORY ${PROJECT_SOURCE_DIR}/propagator
         ${PROJECT_BINARY_DIR}/generated/propagator
@@ -24,6 +23,7 @@ configure_package_config_file(
 write_basic_package_version_file(
   ${PROJECT_BINARY_DIR}/propagatorConfigVersion.cmake
   COMPATIBILITY SameMinorVersion)
-install(FILES ${PROJECT_BINARY_DIR}/propagatorConfig.cmake
+install(FILES ${PROJECT_SOURCE_DIR}/cmake/dependencies.cmake
+              ${PROJECT_BINARY_DIR}/propagatorConfig.cmake
               ${PROJECT_BINARY_DIR}/propagatorConfigVersion.cmake
         DESTINATION ${PACKAGE_DIR})

@@ -1,6 +1,7 @@
 # Installs the build into a folder and compiles examples/ against it, as a
 # user's own project does; then runs the example and the installed program.
 
+cmake_policy(VERSION 3.25)
 set(stage ${BUILD}/install-test)
 file(REMOVE_RECURSE ${stage})
 function(run)

@@ -1,5 +1,6 @@
 #include <signal.h>
 
+#include <algorithm>
 #include <cstdio>
 
 #include "propagator/cli/commands.h"
@@ -13,6 +14,21 @@ namespace {
 // libtorch appends a C++ stack to its messages; the first line says it all.
 std::string first_line(const std::string& text) {
   return text.substr(0, text.find('\n'));
+}
+
+// A misspelt verb, which CLI11 would report as a missing one.
+void expect_known_verb(const CLI::App& app, int argc, char** argv) {
+  using namespace propagator;
+  if (argc < 2 || argv[1][0] == '-') return;
+  std::vector<std::string> verbs;
+  for (const auto* verb : app.get_subcommands({})) {
+    verbs.push_back(verb->get_name());
+  }
+  if (std::ranges::find(verbs, argv[1]) != verbs.end()) return;
+  const auto near = config::nearest(argv[1], verbs);
+  throw UsageError(
+      fmt::format("unknown verb '{}'", argv[1]),
+      near ? "did you mean " + *near + "?" : "`propagator --help` lists them");
 }
 
 int report_error(const std::exception& error) {
@@ -54,19 +70,18 @@ int main(int argc, char** argv) {
   cli::add_info(app, action);
   cli::add_list(app, action);
   try {
+    expect_known_verb(app, argc, argv);
     app.parse(argc, argv);
-  } catch (const CLI::ParseError& error) {
-    const int status = app.exit(error, std::cout, std::cerr);
-    return status == 0 ? 0 : static_cast<int>(ExitCode::kUsage);
-  }
-  log::to_stderr(quiet);
-  if (quiet) Progress::silence();
-  try {
+    log::to_stderr(quiet);
+    if (quiet) Progress::silence();
     const int status = action();
     if (std::fflush(stdout) != 0) {
       throw FileError("cannot write the results to standard output");
     }
     return status;
+  } catch (const CLI::ParseError& error) {
+    const int status = app.exit(error, std::cout, std::cerr);
+    return status == 0 ? 0 : static_cast<int>(ExitCode::kUsage);
   } catch (const std::exception& error) {
     return report_error(error);
   }

@@ -77,6 +77,7 @@ Runtime make_runtime(const std::string& device, Precision precision,
   if (runtime.device.is_mps() && precision == Precision::kFloat64) {
     throw UsageError("[precision] MPS has no fp64", "use --precision fp32");
   }
+  choose_cpu_library();
   set_tf32(precision == Precision::kTF32);
   return runtime;
 }

@@ -32,6 +32,15 @@ inline void set_autocast(torch::Device device, bool on) {
 }
 #endif
 
+// On ARM the oneDNN of Debian's libtorch has only reference kernels: batched
+// products through it are four times slower than through OpenBLAS, and bfloat16
+// ones fail.
+inline void choose_cpu_library() {
+#if TORCH_VERSION_MAJOR < 2 && defined(__aarch64__)
+  at::globalContext().setUserEnabledMkldnn(false);
+#endif
+}
+
 // Matrix products in TF32 on CUDA, or in full float32.
 inline void set_tf32(bool on) {
   at::globalContext().setAllowTF32CuBLAS(on);

@@ -43,8 +43,12 @@ class Handle {
   Close close_ = nullptr;
 };
 
-// Errors are ours to report; the library would print its stack to stderr.
-void silence_hdf5() { H5Eset_auto2(H5E_DEFAULT, nullptr, nullptr); }
+// Errors are ours to report; the library would print its stack to stderr, and
+// at exit touch files again whose writing failed, and crash.
+void tame_hdf5() {
+  H5dont_atexit();
+  H5Eset_auto2(H5E_DEFAULT, nullptr, nullptr);
+}
 
 hid_t memory_type(torch::ScalarType type) {
   return type == torch::kFloat64 ? H5T_NATIVE_DOUBLE : H5T_NATIVE_FLOAT;
@@ -77,7 +81,7 @@ Handle memory_space(std::vector<int64_t> shape, int64_t count) {
 class Hdf5Reader : public TensorReader {
  public:
   explicit Hdf5Reader(const fs::path& path) : TensorReader(path) {
-    silence_hdf5();
+    tame_hdf5();
     file_ =
         Handle(H5Fopen(path.c_str(), H5F_ACC_RDONLY, H5P_DEFAULT), H5Fclose);
     if (!file_.valid()) {
@@ -167,7 +171,7 @@ class Hdf5Writer : public TensorWriter {
         partial_(path_.parent_path() / fmt::format(".tmp-h5-{}-{}",
                                                    path_.filename().string(),
                                                    getpid())) {
-    silence_hdf5();
+    tame_hdf5();
     std::error_code ignored;
     if (path_.has_parent_path()) {
       fs::create_directories(path_.parent_path(), ignored);

@@ -3,6 +3,7 @@
 #include <torch/utils.h>
 
 #include "propagator/core/error.h"
+#include "propagator/nn/linear.h"
 #include "propagator/nn/positional_encoding.h"
 
 namespace propagator::models {
@@ -130,7 +131,7 @@ torch::Tensor HeatFormer::known_frames(const torch::Tensor& frames) const {
 }
 
 torch::Tensor HeatFormer::project(const torch::Tensor& encoded) {
-  return output_(norm_(encoded))
+  return nn::apply_linear(output_, norm_(encoded))
       .view({encoded.size(0), encoded.size(1), shape_.rows, shape_.cols});
 }
 

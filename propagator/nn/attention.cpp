@@ -6,7 +6,9 @@
 #include <limits>
 
 #include "propagator/core/error.h"
+#include "propagator/kernels/cached_attention.h"
 #include "propagator/kernels/causal_attention.h"
+#include "propagator/nn/linear.h"
 
 namespace propagator::nn {
 namespace {
@@ -112,15 +114,16 @@ torch::Tensor MultiHeadAttentionImpl::block_absorbed(const torch::Tensor& x,
 torch::Tensor MultiHeadAttentionImpl::step(const torch::Tensor& x,
                                            KeyValueCache& cache) {
   const int64_t count = x.size(1);
-  cache.keys.narrow(2, cache.length, count).copy_(split(key_(x)));
-  cache.values.narrow(2, cache.length, count).copy_(split(value_(x)));
+  const auto place = [&](torch::Tensor& all, torch::nn::Linear& projection) {
+    all.narrow(2, cache.length, count)
+        .copy_(split(apply_linear(projection, x)));
+  };
+  place(cache.keys, key_);
+  place(cache.values, value_);
   cache.length += count;
-  const auto q = split(query_(x));
-  const double scale = 1 / std::sqrt(static_cast<double>(q.size(3)));
-  const auto k = cache.keys.narrow(2, 0, cache.length);
-  const auto scores = torch::matmul(q * scale, k.transpose(2, 3));
-  return output_(merge(torch::matmul(torch::softmax(scores, -1),
-                                     cache.values.narrow(2, 0, cache.length))));
+  const auto mixed = kernels::cached_attention(
+      split(apply_linear(query_, x)), cache.keys, cache.values, cache.length);
+  return apply_linear(output_, merge(mixed));
 }
 
 }  // namespace propagator::nn

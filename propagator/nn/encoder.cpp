@@ -1,5 +1,7 @@
 #include "propagator/nn/encoder.h"
 
+#include "propagator/nn/linear.h"
+
 namespace propagator::nn {
 namespace {
 
@@ -23,7 +25,8 @@ EncoderLayerImpl::EncoderLayerImpl(const EncoderOptions& options)
 }
 
 torch::Tensor EncoderLayerImpl::feed_forward(const torch::Tensor& x) {
-  return x + linear2_(torch::relu(linear1_(norm2_(x))));
+  const auto hidden = torch::relu(apply_linear(linear1_, norm2_(x)));
+  return x + apply_linear(linear2_, hidden);
 }
 
 EncoderImpl::EncoderImpl(const EncoderOptions& options)

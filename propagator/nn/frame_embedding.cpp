@@ -2,6 +2,7 @@
 
 #include <torch/utils.h>
 
+#include "propagator/nn/linear.h"
 #include "propagator/nn/positional_encoding.h"
 
 namespace propagator::nn {
@@ -32,7 +33,7 @@ torch::Tensor FrameEmbeddingImpl::forward(const torch::Tensor& frames) {
   if (options_.form == EmbeddingForm::kPublished) {
     pixels = (pixels.unsqueeze(-1) + encoding_).flatten(2);  // (B, T, R·C·F)
   }
-  return projection_(pixels);
+  return apply_linear(projection_, pixels);
 }
 
 void FrameEmbeddingImpl::collapse_from(const FrameEmbeddingImpl& published) {

@@ -1,5 +1,7 @@
 // The verbs as a user types them, one after the other on one run.
 
+#include <torch/cuda.h>
+
 #include <nlohmann/json.hpp>
 
 #include "command.h"
@@ -90,6 +92,21 @@ TEST_F(Verbs, EveryMaskAndPrecisionTrains) {
     const auto output =
         train(std::string("--force -s train.max_steps=6 ") + options);
     EXPECT_NE(output.find("leak audit"), std::string::npos) << options;
+  }
+}
+
+TEST_F(Verbs, CudaTrainsToTheSameError) {
+  if (!torch::cuda::is_available()) GTEST_SKIP() << "no CUDA device";
+  const auto mse = [&](const std::string& options) {
+    train("--force " + options);
+    const auto text = read_file(folder / "run/result.json");
+    return nlohmann::json::parse(text).at("mse").get<double>();
+  };
+  const double on_cpu = mse("--device cpu");
+  for (const char* options :
+       {"--device cuda", "--device cuda --precision tf32",
+        "--device cuda --precision bf16 -s model.mask=causal"}) {
+    EXPECT_LT(mse(options), 3 * on_cpu) << options;
   }
 }
 

@@ -48,7 +48,7 @@ TEST_P(KernelsAdamTypes, EqualsReferenceOverSeveralSteps) {
   auto m = torch::zeros_like(w), v = torch::zeros_like(w);
   auto w2 = w.clone(), m2 = m.clone(), v2 = v.clone();
   for (int n = 0; n < 3; ++n) {
-    const auto g = random({100'003}, "g" + std::to_string(n)).to(type);
+    const auto g = random({100'003}, fmt::format("g{}", n)).to(type);
     adam(w, g, m, v, kStep);
     adam_reference(w2, g, m2, v2, kStep);
   }

@@ -1,6 +1,7 @@
 #include "propagator/models/heat_former.h"
 
 #include <torch/autograd.h>
+#include <torch/cuda.h>
 #include <torch/utils.h>
 
 #include "propagator/core/error.h"
@@ -173,6 +174,22 @@ TEST(ModelsHeatFormer, BlockPredictNeedsOnlyTheVisibleFrames) {
   EXPECT_TRUE(torch::equal(answer.narrow(1, 0, 3), first));
   EXPECT_TRUE(torch::equal(answer.slice(1, 3),
                            model->forward(frames(), kAlpha).slice(1, 3)));
+}
+
+TEST(ModelsHeatFormer, CudaAgreesWithTheCpu) {
+  if (!torch::cuda::is_available()) GTEST_SKIP() << "no CUDA device";
+  const auto on_gpu = [](const torch::Tensor& t) { return t.to(torch::kCUDA); };
+  for (const auto mask : {MaskType::kBlock, MaskType::kCausal}) {
+    auto model = make(small(mask, Inputs::kHonest));
+    const auto first = frames().narrow(1, 0, 3);
+    const auto all = model->forward(frames(), kAlpha).detach();
+    const auto future = model->predict(first, kAlpha).detach();
+    model->to(torch::kCUDA);
+    EXPECT_TRUE(near(model->forward(on_gpu(frames()), on_gpu(kAlpha)), all,
+                     {1e-10, 1e-12}));
+    EXPECT_TRUE(near(model->predict(on_gpu(first), on_gpu(kAlpha)), future,
+                     {1e-10, 1e-12}));
+  }
 }
 
 TEST(ModelsHeatFormer, DiffusivityReachesEveryOutput) {

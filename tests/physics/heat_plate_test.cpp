@@ -1,5 +1,7 @@
 #include "propagator/physics/heat_plate.h"
 
+#include <torch/cuda.h>
+
 #include <cmath>
 #include <numbers>
 #include <set>
@@ -118,6 +120,19 @@ TEST(PhysicsHeatPlate, TensorSolverAgreesInBothPrecisions) {
   EXPECT_TRUE(
       near(solve_with_tensors(o, single), solve(o, cases), {1e-5, 1e-5}));
   EXPECT_TRUE(near(solve(o, single), solve(o, cases), {1e-5, 1e-5}));
+}
+
+TEST(PhysicsHeatPlate, SolvesOnCudaAsOnTheCpu) {
+  if (!torch::cuda::is_available()) GTEST_SKIP() << "no CUDA device";
+  HeatPlateOptions o;
+  o.frames = 101;
+  o.configuration = PlateConfiguration::kChallenge2;
+  const auto cases = draw_cases(o, 5, 0, 4);
+  const auto on_gpu = solve(o, cases.to(torch::device(torch::kCUDA)));
+  EXPECT_TRUE(on_gpu.is_cuda());
+  EXPECT_TRUE(near(on_gpu, solve(o, cases), kFloat64));
+  EXPECT_TRUE(near(steady_state(o, on_gpu.select(1, 0)),
+                   steady_state(o, cases.first), kFloat64));
 }
 
 TEST(PhysicsHeatPlate, EdgesNeverMove) {

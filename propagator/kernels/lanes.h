@@ -1,0 +1,44 @@
+#pragma once
+
+#include <cstdint>
+#include <cstring>
+
+namespace propagator::kernels {
+
+// The width of a vector register (GCC and Clang keep wider ones in memory).
+#ifdef __AVX__
+inline constexpr int64_t kVectorBytes = 32;
+#else
+inline constexpr int64_t kVectorBytes = 16;
+#endif
+
+// Partial sums side by side in 64 bytes of vector registers, added in a fixed
+// order.
+template <class Real>
+struct Lanes {
+  static constexpr int64_t kCount = 64 / sizeof(Real);
+  static constexpr int64_t kVectors = 64 / kVectorBytes;
+  static constexpr int64_t kWidth = kVectorBytes / sizeof(Real);
+  typedef Real Vector __attribute__((vector_size(kVectorBytes)));
+
+  Vector value[kVectors] = {};
+
+  // Adds a[l] · b[l] in lane l.
+  void add_product(const Real* a, const Real* b) {
+    for (int64_t n = 0; n < kVectors; ++n) {
+      Vector x, y;
+      std::memcpy(&x, a + n * kWidth, sizeof x);
+      std::memcpy(&y, b + n * kWidth, sizeof y);
+      value[n] += x * y;
+    }
+  }
+  Real sum() const {
+    Vector all = value[0];
+    for (int64_t n = 1; n < kVectors; ++n) all += value[n];
+    Real total = 0;
+    for (int64_t l = 0; l < kWidth; ++l) total += all[l];
+    return total;
+  }
+};
+
+}  // namespace propagator::kernels
