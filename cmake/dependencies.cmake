@@ -1,5 +1,5 @@
 # What the library stands on; also read by find_package(propagator). Required:
-# libtorch, yaml-cpp, nlohmann-json, fmt, spdlog and HDF5. Used when found:
+# libtorch, OpenMP, yaml-cpp, nlohmann-json, fmt, spdlog and HDF5. Used when found:
 # libzip, for .npz files.
 
 find_package(Torch REQUIRED)
@@ -7,6 +7,9 @@ find_package(fmt REQUIRED)
 find_package(spdlog REQUIRED)
 find_package(yaml-cpp REQUIRED)
 find_package(HDF5 REQUIRED COMPONENTS C)
+# libtorch's parallel_for is a header: without OpenMP in our own compilation it
+# would quietly run on one thread.
+find_package(OpenMP REQUIRED COMPONENTS CXX)
 
 # A header-only library: by its own package or, where a system has only the
 # headers, by those.
@@ -35,9 +38,22 @@ endif()
 # libtorch and HDF5 as targets with system headers, so that warnings are ours.
 if(NOT TARGET propagator::torch)
   add_library(propagator::torch INTERFACE IMPORTED)
+  # libtorch 2 carries headers of its own fmt among its others; spdlog and we
+  # mean the system's, so those go first.
+  set(FMT_FIRST "")
+  if(EXISTS "${TORCH_INSTALL_PREFIX}/include/fmt")
+    find_path(FMT_HEADERS fmt/format.h
+              PATHS /usr/include /usr/local/include NO_DEFAULT_PATH REQUIRED)
+    set(FMT_FIRST ${CMAKE_BINARY_DIR}/system-fmt)
+    file(MAKE_DIRECTORY ${FMT_FIRST})
+    file(CREATE_LINK ${FMT_HEADERS}/fmt ${FMT_FIRST}/fmt SYMBOLIC)
+  endif()
   target_include_directories(propagator::torch SYSTEM INTERFACE
-                             ${TORCH_INCLUDE_DIRS})
-  target_link_libraries(propagator::torch INTERFACE ${TORCH_LIBRARIES})
+                             ${FMT_FIRST} ${TORCH_INCLUDE_DIRS})
+  # Some builds of libtorch export a std::filesystem of an older compiler; the
+  # one of libstdc++ is found first when it comes first.
+  target_link_libraries(propagator::torch INTERFACE stdc++ ${TORCH_LIBRARIES}
+                        OpenMP::OpenMP_CXX)
   separate_arguments(TORCH_FLAGS UNIX_COMMAND "${TORCH_CXX_FLAGS}")
   target_compile_options(propagator::torch INTERFACE ${TORCH_FLAGS})
 

@@ -16,7 +16,7 @@ endfunction()
 run(${CMAKE_COMMAND} --install ${BUILD} --prefix ${stage}/prefix)
 run(${CMAKE_COMMAND} -S ${SOURCE}/examples/forecast_plate -B ${stage}/example
     -G Ninja -DCMAKE_BUILD_TYPE=Debug
-    "-DCMAKE_PREFIX_PATH=${stage}/prefix;${PREFIX_PATH}")
+    -DCMAKE_PREFIX_PATH=${stage}/prefix -DTorch_DIR=${TORCH_DIR})
 run(${CMAKE_COMMAND} --build ${stage}/example)
 run(${stage}/example/forecast_plate)
 # Away from the sources, so that the installed configurations are found.

@@ -15,7 +15,7 @@ namespace {
 int show(bool as_json) {
   const auto blas = blas_info();
   std::vector<std::string> devices{"cpu"};
-  for (size_t n = 0; n < torch::cuda::device_count(); ++n) {
+  for (int n = 0; n < static_cast<int>(torch::cuda::device_count()); ++n) {
     devices.push_back(fmt::format("cuda:{}", n));
   }
   if (at::hasMPS()) devices.push_back("mps");

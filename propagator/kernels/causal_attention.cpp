@@ -32,7 +32,7 @@ struct CausalAttention : torch::autograd::Function<CausalAttention> {
       auto p = torch::matmul(q.slice(2, begin, end) * scale,
                              k.slice(2, 0, keys).transpose(2, 3));
       p.add_(mask.slice(0, begin, end).slice(1, 0, keys));
-      p = torch::softmax(p, -1);
+      p = torch::softmax(p, -1).to(v.scalar_type());  // autocast widens it
       out.slice(2, begin, end).copy_(torch::matmul(p, v.slice(2, 0, keys)));
       saved.push_back(p);
     }

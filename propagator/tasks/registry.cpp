@@ -9,12 +9,12 @@ namespace {
 
 // The entry of `kinds` that the document names under `key`.
 template <class Kind>
-const Kind& find_kind(const std::map<std::string, Kind>& kinds,
+const Kind* find_kind(const std::map<std::string, Kind>& kinds,
                       const config::Document& document, const std::string& key,
                       const std::string& otherwise) {
   const auto name = document.get(key).value_or(otherwise);
   const auto found = kinds.find(name);
-  if (found != kinds.end()) return found->second;
+  if (found != kinds.end()) return &found->second;
   std::vector<std::string> names;
   for (const auto& [known, kind] : kinds) names.push_back(known);
   const auto near = config::nearest(name, names);
@@ -31,16 +31,16 @@ const std::map<std::string, TaskKind>& all_tasks() {
       {"forecast",
        {"given the first frames of a field, what does it do next?",
         [](const config::Document& document) {
-          const auto& kind = find_kind(models::forecasters(), document,
+          const auto* kind = find_kind(models::forecasters(), document,
                                        "model.name", "heat_former");
-          return std::make_unique<Forecast>(kind.options());
+          return std::make_unique<Forecast>(kind->options());
         }}},
   };
   return tasks;
 }
 
 std::unique_ptr<train::Task> make_task(const config::Document& document) {
-  return find_kind(all_tasks(), document, "task", "forecast").make(document);
+  return find_kind(all_tasks(), document, "task", "forecast")->make(document);
 }
 
 }  // namespace propagator::tasks

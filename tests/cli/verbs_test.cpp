@@ -86,6 +86,7 @@ TEST_F(Verbs, EveryMaskAndPrecisionTrains) {
         "-s model.mask=causal -s model.inputs=published "
         "-s eval.protocol=published",
         "-s model.embedding=published", "--precision fp64", "--precision bf16",
+        "--precision bf16 -s model.mask=causal",
         "-s optimizer.kind=lamb -s train.accumulate=2",
         "-s data.storage=stream -s plate.configuration=challenge-2",
         "-s loss.normalisation=published -s loss.correlation=0.1"}) {

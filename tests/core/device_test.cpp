@@ -5,6 +5,8 @@
 #include <torch/cuda.h>
 #include <torch/types.h>
 
+#include <atomic>
+
 #include "propagator/core/error.h"
 #include "testing.h"
 
@@ -55,6 +57,16 @@ TEST(CoreDevice, UnknownNameIsAUsageError) {
         message,
         "[device] expected auto, cpu, cuda, cuda:N or mps, got '" + name + "'");
   }
+}
+
+TEST(CoreDevice, OurLoopsRunOnSeveralThreads) {
+  // Built without OpenMP, libtorch's parallel_for would run on one.
+  const int before = at::get_num_threads();
+  at::set_num_threads(2);
+  std::atomic<int> pieces = 0;
+  at::parallel_for(0, 2, 1, [&](int64_t, int64_t) { ++pieces; });
+  at::set_num_threads(before);
+  EXPECT_EQ(pieces, 2);
 }
 
 TEST(CoreDevice, AbsentDeviceIsADeviceError) {
