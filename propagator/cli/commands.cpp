@@ -43,7 +43,7 @@ void Overrides::apply_to(config::Document& document) const {
   }
 }
 
-std::vector<fs::path> config_folders() {
+std::map<std::string, fs::path> known_configs() {
   std::vector<fs::path> folders{"configs"};
   std::error_code error;
   const auto program = fs::read_symlink("/proc/self/exe", error);
@@ -53,26 +53,26 @@ std::vector<fs::path> config_folders() {
     folders.push_back(prefix / "share/propagator/configs");
     folders.push_back(prefix.parent_path() / "configs");
   }
-  return folders;
-}
-
-fs::path find_config(const std::string& name) {
-  if (fs::is_regular_file(name)) return name;
-  std::vector<std::string> known;
-  for (const auto& folder : config_folders()) {
-    for (const auto& file : {folder / name, folder / (name + ".yaml")}) {
-      if (fs::is_regular_file(file)) return file;
-    }
-    std::error_code ignored;
-    for (const auto& entry :
-         fs::recursive_directory_iterator(folder, ignored)) {
+  std::map<std::string, fs::path> configs;
+  for (const auto& folder : folders) {
+    for (const auto& entry : fs::recursive_directory_iterator(folder, error)) {
       if (entry.path().extension() != ".yaml") continue;
-      auto short_name = fs::relative(entry.path(), folder);
-      known.push_back(short_name.replace_extension().string());
+      auto name = fs::relative(entry.path(), folder);
+      configs.try_emplace(name.replace_extension().string(), entry.path());
     }
   }
-  const auto near = config::nearest(name, known);
-  throw FileError(fmt::format("no configuration file {}", name),
+  return configs;
+}
+
+fs::path find_config(const std::string& config) {
+  if (fs::is_regular_file(config)) return config;
+  std::vector<std::string> names;
+  for (const auto& [name, path] : known_configs()) {
+    if (name == config) return path;
+    names.push_back(name);
+  }
+  const auto near = config::nearest(config, names);
+  throw FileError("no configuration file " + config,
                   near ? "did you mean " + *near + "?"
                        : "`propagator list` shows those that come with it");
 }
@@ -93,6 +93,24 @@ fs::path choose_checkpoint(const train::RunDirectory& run,
         "start it again with `propagator train --force`");
   }
   return all.back();
+}
+
+TrainedModel load_trained(const std::string& run, const std::string& from,
+                          const Overrides& overrides, Weights weights) {
+  const auto directory = train::RunDirectory::open(run);
+  auto document = config::Document::from_file(directory.config());
+  overrides.apply_to(document);
+  TrainedModel trained;
+  trained.experiment = std::make_unique<tasks::Experiment>(document);
+  trained.runtime = trained.experiment->make_runtime();
+  trained.model = trained.experiment->make_model(trained.runtime);
+  const auto path = choose_checkpoint(directory, from);
+  const auto checkpoint = train::load_checkpoint(path);
+  train::set_parameters(
+      *trained.model,
+      weights == Weights::kBest ? checkpoint.best : checkpoint.model,
+      path.string());
+  return trained;
 }
 
 double parse_duration(const std::string& text) {

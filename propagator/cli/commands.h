@@ -3,6 +3,8 @@
 #include <CLI/CLI.hpp>
 #include <filesystem>
 #include <functional>
+#include <map>
+#include <memory>
 #include <optional>
 #include <string>
 #include <vector>
@@ -36,15 +38,25 @@ struct Overrides {
   void apply_to(config::Document& document) const;
 };
 
-// The file that CONFIG means: a path, or the name of one of the configurations
-// that come with the program, such as forecast/quick.
-std::filesystem::path find_config(const std::string& name);
-// The folders that hold such configurations.
-std::vector<std::filesystem::path> config_folders();
+// The configurations that come with the program or lie in ./configs, by name
+// (forecast/quick).
+std::map<std::string, std::filesystem::path> known_configs();
+// The file that CONFIG means: a path, or one of those names.
+std::filesystem::path find_config(const std::string& config);
 
 // A run's newest checkpoint, or the one that `from` names.
 std::filesystem::path choose_checkpoint(const train::RunDirectory& run,
                                         const std::string& from);
+
+// A run's model with its weights, best or last, ready to use.
+struct TrainedModel {
+  std::unique_ptr<tasks::Experiment> experiment;
+  Runtime runtime;
+  std::shared_ptr<torch::nn::Module> model;
+};
+enum class Weights { kBest, kLast };
+TrainedModel load_trained(const std::string& run, const std::string& from,
+                          const Overrides& overrides, Weights weights);
 
 // Seconds of "90", "90s", "15m", "2h". UsageError otherwise.
 double parse_duration(const std::string& text);

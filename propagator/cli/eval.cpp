@@ -1,9 +1,6 @@
 #include "propagator/cli/commands.h"
 #include "propagator/cli/finish.h"
-#include "propagator/core/error.h"
 #include "propagator/core/files.h"
-#include "propagator/core/log.h"
-#include "propagator/train/checkpoint.h"
 
 namespace propagator::cli {
 
@@ -34,23 +31,16 @@ void add_eval(CLI::App& app, Action& action) {
   o->overrides.add_to(*verb, /*with_training=*/false);
   verb->callback([o, &action] {
     action = [o] {
-      const auto run = train::RunDirectory::open(o->run);
-      auto document = config::Document::from_file(run.config());
-      o->overrides.apply_to(document);
-      const tasks::Experiment experiment(document);
-      const auto runtime = experiment.make_runtime();
-      const auto checkpoint =
-          train::load_checkpoint(choose_checkpoint(run, o->from));
-      const auto model = experiment.make_model(runtime);
-      train::set_parameters(
-          *model, o->last ? checkpoint.model : checkpoint.best, o->run);
-      experiment.task().prepare(experiment.run().seed, runtime);
+      const auto [experiment, runtime, model] =
+          load_trained(o->run, o->from, o->overrides,
+                       o->last ? Weights::kLast : Weights::kBest);
+      experiment->task().prepare(experiment->run().seed, runtime);
       const auto split = config::value_of<data::Split>(o->split);
-      const auto result = test_model(experiment, *model, runtime, split);
+      const auto result = test_model(*experiment, *model, runtime, split);
       if (!o->out.empty()) {
         write_file_atomically(o->out, result.dump(2) + "\n");
       }
-      print_result(experiment, result, o->json);
+      print_result(*experiment, result, o->json);
       return 0;
     };
   });

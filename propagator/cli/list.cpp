@@ -1,5 +1,3 @@
-#include <set>
-
 #include "propagator/cli/commands.h"
 #include "propagator/core/files.h"
 #include "propagator/models/forecaster.h"
@@ -25,19 +23,8 @@ int show() {
     fmt::print("  {:<28} {}\n", name, kind.help);
   }
   fmt::print("\nConfigurations (propagator train NAME)\n");
-  std::map<std::string, std::string> configs;
-  for (const auto& folder : config_folders()) {
-    std::error_code ignored;
-    for (const auto& entry :
-         fs::recursive_directory_iterator(folder, ignored)) {
-      if (entry.path().extension() != ".yaml") continue;
-      auto name = fs::relative(entry.path(), folder);
-      configs.try_emplace(name.replace_extension().string(),
-                          first_comment(entry.path()));
-    }
-  }
-  for (const auto& [name, help] : configs) {
-    fmt::print("  {:<28} {}\n", name, help);
+  for (const auto& [name, path] : known_configs()) {
+    fmt::print("  {:<28} {}\n", name, first_comment(path));
   }
   return 0;
 }

@@ -1,5 +1,4 @@
 #include "propagator/cli/commands.h"
-#include "propagator/train/checkpoint.h"
 
 namespace propagator::cli {
 
@@ -24,18 +23,11 @@ void add_predict(CLI::App& app, Action& action) {
   o->overrides.add_to(*verb, /*with_training=*/false);
   verb->callback([o, &action] {
     action = [o] {
-      const auto run = train::RunDirectory::open(o->run);
-      auto document = config::Document::from_file(run.config());
-      o->overrides.apply_to(document);
-      const tasks::Experiment experiment(document);
-      const auto runtime = experiment.make_runtime();
-      const auto model = experiment.make_model(runtime);
-      train::set_parameters(
-          *model, train::load_checkpoint(choose_checkpoint(run, o->from)).best,
-          o->run);
+      const auto [experiment, runtime, model] =
+          load_trained(o->run, o->from, o->overrides, Weights::kBest);
       const PrecisionScope scope(runtime);
-      fmt::print("{}\n", experiment.task().predict(*model, o->input, o->output,
-                                                   runtime));
+      fmt::print("{}\n", experiment->task().predict(*model, o->input, o->output,
+                                                    runtime));
       return 0;
     };
   });
