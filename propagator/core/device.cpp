@@ -6,6 +6,7 @@
 #include <fmt/format.h>
 #include <torch/cuda.h>
 #include <torch/types.h>
+#include <unistd.h>
 
 #include <filesystem>
 
@@ -80,6 +81,23 @@ Runtime make_runtime(const std::string& device, Precision precision,
   choose_cpu_library();
   set_tf32(precision == Precision::kTF32);
   return runtime;
+}
+
+int64_t memory_bytes(const Runtime& runtime) {
+  const int64_t host = static_cast<int64_t>(sysconf(_SC_PHYS_PAGES)) *
+                       static_cast<int64_t>(sysconf(_SC_PAGESIZE));
+  if (!runtime.device.is_cuda()) return host;
+  // libtorch's C++ interface does not say; the CUDA runtime that it brought
+  // into the process does, and needs no CUDA headers here.
+  using MemoryInfo = int (*)(size_t * free, size_t * total);
+  const auto info =
+      reinterpret_cast<MemoryInfo>(dlsym(RTLD_DEFAULT, "cudaMemGetInfo"));
+  size_t free = 0, total = 0;
+  if (info == nullptr || info(&free, &total) != 0) {
+    throw DeviceError("[device] the CUDA runtime does not tell its memory",
+                      "set data.storage to memory or stream");
+  }
+  return static_cast<int64_t>(total);
 }
 
 PrecisionScope::PrecisionScope(const Runtime& runtime)

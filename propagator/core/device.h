@@ -28,6 +28,9 @@ struct Runtime {
 Runtime make_runtime(const std::string& device, Precision precision,
                      int64_t threads);
 
+// Bytes of memory of the device: the machine's, or the GPU's.
+int64_t memory_bytes(const Runtime& runtime);
+
 // Matrix products in bfloat16 while it lives, when the runtime asks for them.
 class PrecisionScope {
  public:

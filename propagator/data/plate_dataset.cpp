@@ -1,7 +1,5 @@
 #include "propagator/data/plate_dataset.h"
 
-#include <unistd.h>
-
 #include "propagator/core/error.h"
 #include "propagator/core/log.h"
 #include "propagator/core/progress.h"
@@ -13,15 +11,6 @@ constexpr int64_t kCasesAtOnce = 64;
 
 torch::Tensor index_tensor(const std::vector<int64_t>& indices) {
   return torch::tensor(indices, torch::kInt64);
-}
-
-// What may be spent on data: a quarter of the machine's memory, or of the
-// GPU's where that is the smaller one.
-int64_t memory_for_data(const Runtime& runtime) {
-  const int64_t host = static_cast<int64_t>(sysconf(_SC_PHYS_PAGES)) *
-                       static_cast<int64_t>(sysconf(_SC_PAGESIZE));
-  constexpr int64_t kGpu = int64_t{80} << 30;
-  return (runtime.device.is_cpu() ? host : std::min(host, kGpu)) / 4;
 }
 
 void expect_shape(const TensorReader& reader, const std::string& path,
@@ -61,9 +50,9 @@ PlateDataset::PlateDataset(const physics::HeatPlateOptions& plate,
     open_file(options.file);
   }
   split_ = make_split(cases_.size(), seed);
-  const bool fits = bytes() <= memory_for_data(runtime);
   const bool keep = options.storage == Storage::kMemory ||
-                    (options.storage == Storage::kAuto && fits);
+                    (options.storage == Storage::kAuto &&
+                     bytes() <= memory_bytes(runtime) / 4);
   if (keep) keep_in_memory();
   log::info("{} plates of {} x {} nodes, {} frames ({:.2f} GB, {})",
             cases_.size(), plate.rows, plate.cols, plate.frames,

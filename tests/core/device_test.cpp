@@ -6,6 +6,7 @@
 #include <torch/types.h>
 
 #include <atomic>
+#include <fstream>
 
 #include "propagator/core/error.h"
 #include "testing.h"
@@ -56,6 +57,24 @@ TEST(CoreDevice, UnknownNameIsAUsageError) {
     EXPECT_EQ(
         message,
         "[device] expected auto, cpu, cuda, cuda:N or mps, got '" + name + "'");
+  }
+}
+
+TEST(CoreDevice, MemoryIsThatOfTheDevice) {
+  const auto gib = [](const Runtime& runtime) {
+    return static_cast<double>(memory_bytes(runtime)) / (1 << 30);
+  };
+  // /proc/meminfo counts what the kernel left over of the machine's pages.
+  std::ifstream file("/proc/meminfo");
+  std::string name;
+  double kilobytes = 0;
+  file >> name >> kilobytes;
+  ASSERT_EQ(name, "MemTotal:");
+  EXPECT_NEAR(gib(Runtime{}), kilobytes / (1 << 20), 0.01);
+  if (torch::cuda::is_available()) {
+    const auto cuda = make_runtime("cuda", Precision::kFloat32, 0);
+    EXPECT_GT(gib(cuda), 1);
+    EXPECT_LT(gib(cuda), 1000);
   }
 }
 
