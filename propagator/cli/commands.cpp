@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <charconv>
 
 #include "propagator/core/error.h"
@@ -40,6 +41,29 @@ void Overrides::apply_to(config::Document& document) const {
   }
   for (const auto& assignment : assignments) {
     document.override_with(assignment);
+  }
+}
+
+void Overrides::apply_to_run(config::Document& document,
+                             const std::vector<std::string>& allowed) const {
+  const auto before = document.entries();
+  apply_to(document);
+  for (const auto& [key, entry] : document.entries()) {
+    const auto old = before.find(key);
+    if (old != before.end() && old->second.text == entry.text) continue;
+    const bool where_only =
+        key == "device" || key == "precision" || key == "threads";
+    const bool good =
+        where_only || std::ranges::any_of(allowed, [&](const auto& start) {
+          return key.starts_with(start);
+        });
+    if (!good) {
+      throw ConfigError(
+          key,
+          fmt::format("{}: {} belongs to the run and cannot be changed here",
+                      entry.where, key),
+          "train another run with it: propagator train … --name NAME");
+    }
   }
 }
 
@@ -83,14 +107,17 @@ fs::path choose_checkpoint(const train::RunDirectory& run,
     for (const auto& path : {fs::path(from), run.checkpoints() / from}) {
       if (fs::is_directory(path)) return path;
     }
-    throw FileError("no checkpoint at " + from,
-                    "they are in " + run.checkpoints().string());
+    std::string names;
+    for (const auto& path : train::list_checkpoints(run.checkpoints())) {
+      names += " " + path.filename().string();
+    }
+    throw FileError("no checkpoint at " + from, "there are:" + names);
   }
   const auto all = train::list_checkpoints(run.checkpoints());
   if (all.empty()) {
     throw FileError(
         fmt::format("{} has no checkpoint yet", run.path().string()),
-        "start it again with `propagator train --force`");
+        "`propagator resume` starts it again");
   }
   return all.back();
 }
@@ -99,7 +126,7 @@ TrainedModel load_trained(const std::string& run, const std::string& from,
                           const Overrides& overrides, Weights weights) {
   const auto directory = train::RunDirectory::open(run);
   auto document = config::Document::from_file(directory.config());
-  overrides.apply_to(document);
+  overrides.apply_to_run(document, {"eval.", "data.file", "data.storage"});
   TrainedModel trained;
   trained.experiment = std::make_unique<tasks::Experiment>(document);
   trained.runtime = trained.experiment->make_runtime();
@@ -111,6 +138,12 @@ TrainedModel load_trained(const std::string& run, const std::string& from,
       weights == Weights::kBest ? checkpoint.best : checkpoint.model,
       path.string());
   return trained;
+}
+
+void expect_free(const fs::path& file, bool force) {
+  if (fs::exists(file) && !force) {
+    throw UsageError(file.string() + " exists already", "--force replaces it");
+  }
 }
 
 double parse_duration(const std::string& text) {

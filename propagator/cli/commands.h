@@ -36,6 +36,11 @@ struct Overrides {
 
   void add_to(CLI::App& verb, bool with_training);
   void apply_to(config::Document& document) const;
+  // To the configuration of a run that exists: only keys that begin with one
+  // of `allowed`, or say where to compute. The others made its weights and its
+  // split into training and test; UsageError.
+  void apply_to_run(config::Document& document,
+                    const std::vector<std::string>& allowed) const;
 };
 
 // The configurations that come with the program or lie in ./configs, by name
@@ -57,6 +62,9 @@ struct TrainedModel {
 enum class Weights { kBest, kLast };
 TrainedModel load_trained(const std::string& run, const std::string& from,
                           const Overrides& overrides, Weights weights);
+
+// UsageError if the file is there already and `force` is not given.
+void expect_free(const std::filesystem::path& file, bool force);
 
 // Seconds of "90", "90s", "15m", "2h". UsageError otherwise.
 double parse_duration(const std::string& text);

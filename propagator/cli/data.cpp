@@ -21,9 +21,7 @@ int generate(const std::string& name, const std::string& out, bool force,
   if (forecast == nullptr) {
     throw UsageError("[data] this task's data cannot be written to a file");
   }
-  if (fs::exists(out) && !force) {
-    throw UsageError(out + " exists already", "--force replaces it");
-  }
+  expect_free(out, force);
   const auto runtime = experiment.make_runtime();
   const int64_t cases = forecast->data_options().cases;
   const nlohmann::json note{{"made_by", "propagator data generate"},

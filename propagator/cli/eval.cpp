@@ -7,7 +7,7 @@ namespace propagator::cli {
 void add_eval(CLI::App& app, Action& action) {
   struct Options {
     std::string run, from, out, split = "test";
-    bool last = false, json = false;
+    bool last = false, json = false, force = false;
     Overrides overrides;
   };
   const auto o = std::make_shared<Options>();
@@ -28,9 +28,11 @@ void add_eval(CLI::App& app, Action& action) {
                  "The last weights, not those of the best validation");
   verb->add_option("--out", o->out, "Also write the numbers to this JSON file");
   verb->add_flag("--json", o->json, "Print the numbers as JSON");
+  verb->add_flag("--force", o->force, "Replace that file");
   o->overrides.add_to(*verb, /*with_training=*/false);
   verb->callback([o, &action] {
     action = [o] {
+      if (!o->out.empty()) expect_free(o->out, o->force);
       const auto [experiment, runtime, model] =
           load_trained(o->run, o->from, o->overrides,
                        o->last ? Weights::kLast : Weights::kBest);

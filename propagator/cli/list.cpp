@@ -16,15 +16,15 @@ std::string first_comment(const fs::path& file) {
 int show() {
   fmt::print("Tasks\n");
   for (const auto& [name, kind] : tasks::all_tasks()) {
-    fmt::print("  {:<28} {}\n", name, kind.help);
+    fmt::print("  {:<38} {}\n", name, kind.help);
   }
   fmt::print("\nModels of forecast\n");
   for (const auto& [name, kind] : models::forecasters()) {
-    fmt::print("  {:<28} {}\n", name, kind.help);
+    fmt::print("  {:<38} {}\n", name, kind.help);
   }
   fmt::print("\nConfigurations (propagator train NAME)\n");
   for (const auto& [name, path] : known_configs()) {
-    fmt::print("  {:<28} {}\n", name, first_comment(path));
+    fmt::print("  {:<38} {}\n", name, first_comment(path));
   }
   return 0;
 }

@@ -51,6 +51,9 @@ int main(int argc, char** argv) {
       "Start with `propagator list` and `propagator train forecast/quick`."};
   app.name("propagator");
   app.set_version_flag("--version", std::string(kVersion) + " " + kCommit);
+  app.failure_message([](const CLI::App*, const CLI::Error& error) {
+    return fmt::format("error: {}\nhint: --help explains\n", error.what());
+  });
   bool quiet = false;
   app.add_flag("-q,--quiet", quiet, "No log and no progress on stderr");
   app.require_subcommand(1);

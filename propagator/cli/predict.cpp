@@ -5,6 +5,7 @@ namespace propagator::cli {
 void add_predict(CLI::App& app, Action& action) {
   struct Options {
     std::string run, from, input, output;
+    bool force = false;
     Overrides overrides;
   };
   const auto o = std::make_shared<Options>();
@@ -20,9 +21,11 @@ void add_predict(CLI::App& app, Action& action) {
   verb->add_option("-i,--input", o->input, ".h5 or .npz")->required();
   verb->add_option("-o,--output", o->output, ".h5 or .npz")->required();
   verb->add_option("--from", o->from, "A checkpoint (default: the newest)");
+  verb->add_flag("--force", o->force, "Replace the output file");
   o->overrides.add_to(*verb, /*with_training=*/false);
   verb->callback([o, &action] {
     action = [o] {
+      expect_free(o->output, o->force);
       const auto [experiment, runtime, model] =
           load_trained(o->run, o->from, o->overrides, Weights::kBest);
       const PrecisionScope scope(runtime);

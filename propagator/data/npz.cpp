@@ -148,7 +148,7 @@ void save_npz(const fs::path& path, const TensorFile& content) {
       const std::string why = zip_strerror(archive);
       zip_discard(archive);
       throw FileError(fmt::format("cannot write {}: {}", path.string(), why),
-                      "is the disk full?");
+                      "is the disk full, or the folder not writable?");
     }
   });
 }

@@ -76,7 +76,8 @@ HeatFormer::HeatFormer(const HeatFormerOptions& options,
       "time_encoding",
       nn::sinusoidal_encoding(shape.frames, options.width, torch::kFloat32));
   if (options.inputs == Inputs::kHonest) {
-    unknown_ = register_parameter("unknown", torch::zeros({options.width}));
+    unknown_ =
+        register_parameter("unknown_frame", torch::zeros({options.width}));
   }
 }
 

@@ -16,6 +16,9 @@ namespace {
 using nlohmann::json;
 using report::scientific;
 
+// Of a loss term; more would overflow in float32.
+constexpr double kLargestWeight = 1e30;
+
 models::Forecaster& as_forecaster(torch::nn::Module& model) {
   return dynamic_cast<models::Forecaster&>(model);
 }
@@ -60,14 +63,24 @@ json mse_summary(const torch::Tensor& per_frame, int64_t visible) {
 }  // namespace
 
 void ForecastLossOptions::describe(config::Schema& s) {
-  s.field("mse", mse, {.help = "weight of the mean square error", .min = 0});
+  s.field("mse", mse,
+          {.help = "weight of the mean square error",
+           .min = 0,
+           .max = kLargestWeight});
   s.field("physics", physics,
-          {.help = "weight of the heat equation's residual", .min = 0});
-  s.field("boundary", boundary, {.help = "weight of the edges", .min = 0});
+          {.help = "weight of the heat equation's residual",
+           .min = 0,
+           .max = kLargestWeight});
+  s.field("boundary", boundary,
+          {.help = "weight of the edges", .min = 0, .max = kLargestWeight});
   s.field("initial", initial,
-          {.help = "weight of the visible frames", .min = 0});
+          {.help = "weight of the visible frames",
+           .min = 0,
+           .max = kLargestWeight});
   s.field("correlation", correlation,
-          {.help = "weight of 1 - correlation of each frame", .min = 0});
+          {.help = "weight of 1 - correlation of each frame",
+           .min = 0,
+           .max = kLargestWeight});
   s.field("physics_units", physics_units,
           {.help = "residual per second (the document), or per time step"});
   s.field("normalisation", normalisation,
@@ -318,6 +331,12 @@ std::string Forecast::predict(torch::nn::Module& model,
                            alpha.narrow(0, n, count), [&](int64_t frame) {
                              progress.update(n * plate_.frames + frame * count);
                            });
+    if (!torch::isfinite(answer).all().item<bool>()) {
+      throw NumericalError(
+          fmt::format("[predict] the forecast of cases {} to {} is not finite",
+                      n, n + count - 1),
+          "are the values like those the model was trained on?");
+    }
     fields.narrow(0, n, count).copy_(answer);
   }
   const json note{{"made_by", "propagator predict"},

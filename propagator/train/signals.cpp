@@ -11,6 +11,10 @@ volatile sig_atomic_t g_signal = 0;
 extern "C" void on_signal(int number) {
   if (g_signal != 0) _exit(128 + number);
   g_signal = number;
+  constexpr char kNote[] =
+      "\nstopping after this step; once more stops at once\n";
+  const auto written = write(STDERR_FILENO, kNote, sizeof kNote - 1);
+  static_cast<void>(written);  // nothing can be done about it here
 }
 
 }  // namespace

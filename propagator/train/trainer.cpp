@@ -134,8 +134,11 @@ StopReason Trainer::run(RunDirectory& run) {
     if (step_ % options_.log_every == 0 || done) {
       write_metrics("train", last_, {{"lr", lr}, {"gradient_norm", norm}});
     }
-    progress.update(step_, fmt::format("loss {:.3e}  best validation {:.3e}",
-                                       last_.total, best_value_));
+    auto note = fmt::format("loss {:.3e}", last_.total);
+    if (std::isfinite(best_value_)) {
+      note += fmt::format("  best validation {:.3e}", best_value_);
+    }
+    progress.update(step_, note);
     if (step_ % validate_every_ == 0 || done) {
       progress.clear();
       note_validation(validate());

@@ -137,13 +137,56 @@ TEST_F(BadInput, DamagedCheckpoints) {
   expect(run("check " + run_path.string()), 0, "good checkpoints");
 
   // Weights that are whole, but of another model.
-  expect(run("eval " + run_path.string() + " -s model.feed_forward=64"), 3,
-         "expected shape");
-  expect(run("resume " + run_path.string() + " -s model.layers=3"), 3,
-         "is missing");
+  const auto config = read_file(run_path / "config.yaml");
+  const auto changed = [&](const std::string& from, const std::string& to) {
+    auto text = config;
+    text.replace(text.find(from), from.size(), to);
+    write_file_atomically(run_path / "config.yaml", text);
+  };
+  changed("feed_forward: 32", "feed_forward: 64");
+  fails(3, "expected shape");
+  changed("layers: 2", "layers: 3");
+  fails(3, "is missing");
+  write_file_atomically(run_path / "config.yaml", config);
   expect(run("resume " + run_path.string() + " --from step-7"), 1,
          "no checkpoint at step-7");
   EXPECT_EQ(run("eval " + run_path.string()).status, 0);
+}
+
+TEST_F(BadInput, WhatMadeARunCannotBeOverridden) {
+  const auto path = good_run().string();
+  for (const char* key : {"model.predicts=field", "seed=3", "data.cases=20",
+                          "plate.frames=20", "model.heads=2"}) {
+    for (const char* verb : {"eval ", "resume "}) {
+      expect(run(verb + path + " -s " + key), 2, "belongs to the run");
+    }
+  }
+  EXPECT_EQ(run("eval " + path + " -s eval.cases=2").status, 0);
+}
+
+TEST_F(BadInput, OutputsAreNotOverwrittenUnasked) {
+  const auto path = good_run().string();
+  const auto data = (folder / "data.h5").string();
+  EXPECT_EQ(run("data generate " + tiny() + " --out " + data).status, 0);
+  const auto before = read_file(data);
+  expect(run("predict " + path + " -i " + data + " -o " + data), 2,
+         "exists already");
+  expect(run("eval " + path + " --out " + data), 2, "exists already");
+  EXPECT_EQ(read_file(data), before);
+}
+
+TEST_F(BadInput, HugeInputsDoNotBecomeAForecast) {
+  const auto path = good_run().string();
+  const auto in = (folder / "in.h5").string();
+  const auto out = (folder / "out.h5").string();
+  const auto alpha = torch::full({2}, 0.05, torch::kFloat64);
+  for (const auto& [size, status] : {std::pair{1e60, 3}, {1e38, 4}}) {
+    const auto fields = torch::full({2, 3, 8, 8}, size, torch::kFloat64);
+    data::save_tensors(in, {{{"fields", fields}, {"alpha", alpha}}, ""});
+    const auto outcome = run("predict " + path + " -i " + in + " -o " + out);
+    expect(outcome, status, "finite");
+    EXPECT_FALSE(fs::exists(out));
+  }
 }
 
 TEST_F(BadInput, NotANumberInData) {
