@@ -109,7 +109,7 @@ fs::path choose_checkpoint(const train::RunDirectory& run,
     }
     std::string names;
     for (const auto& path : train::list_checkpoints(run.checkpoints())) {
-      names += " " + path.filename().string();
+      names += fmt::format(" {}", path.filename().string());
     }
     throw FileError("no checkpoint at " + from, "there are:" + names);
   }
