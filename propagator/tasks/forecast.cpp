@@ -324,13 +324,14 @@ std::string Forecast::predict(torch::nn::Module& model,
   Progress progress("predicting", got[0] * plate_.frames);
   for (int64_t n = 0; n < got[0]; n += eval_options_.batch) {
     const int64_t count = std::min(eval_options_.batch, got[0] - n);
-    const auto first = reader->rows("fields", n, count).narrow(1, 0, visible);
+    const auto first = reader->rows("fields", n, count)
+                           .narrow(1, 0, visible)
+                           .to(runtime.options());
     data::check_finite(first, n, input);
-    const auto answer =
-        forecaster.predict(first.to(runtime.options()),
-                           alpha.narrow(0, n, count), [&](int64_t frame) {
-                             progress.update(n * plate_.frames + frame * count);
-                           });
+    const auto answer = forecaster.predict(
+        first, alpha.narrow(0, n, count), [&](int64_t frame) {
+          progress.update(n * plate_.frames + frame * count);
+        });
     if (!torch::isfinite(answer).all().item<bool>()) {
       throw NumericalError(
           fmt::format("[predict] the forecast of cases {} to {} is not finite",
