@@ -91,7 +91,6 @@ class Hdf5Reader : public TensorReader {
   }
 
   Shapes shapes() const override { return shapes_; }
-  bool streams() const override { return true; }
 
   std::string note() const override {
     if (H5Aexists(file_, "note") <= 0) return "";

@@ -24,7 +24,6 @@ class NpzReader : public TensorReader {
     return shapes;
   }
   std::string note() const override { return content_.note; }
-  bool streams() const override { return false; }
   torch::Tensor rows(const std::string& name, int64_t begin,
                      int64_t count) const override {
     const auto sizes = shape(name);

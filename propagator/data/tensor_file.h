@@ -30,8 +30,6 @@ class TensorReader {
 
   virtual std::map<std::string, std::vector<int64_t>> shapes() const = 0;
   virtual std::string note() const = 0;
-  // True if rows come from the disk when asked for.
-  virtual bool streams() const = 0;
   virtual torch::Tensor rows(const std::string& name, int64_t begin,
                              int64_t count) const = 0;
   // DataError if the file has no such array.

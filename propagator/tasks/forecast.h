@@ -56,7 +56,6 @@ class Forecast : public train::Task {
 
   const physics::HeatPlateOptions& plate() const { return plate_; }
   const data::PlateDataOptions& data_options() const { return data_options_; }
-  const ForecastLossOptions& loss_options() const { return loss_options_; }
 
  private:
   models::FieldShape shape() const;

@@ -74,8 +74,6 @@ void save_checkpoint(const fs::path& directory, const Checkpoint& checkpoint) {
   });
 }
 
-void verify_checkpoint(const fs::path& directory) { read_verified(directory); }
-
 Checkpoint load_checkpoint(const fs::path& directory) {
   const auto files = read_verified(directory);
   const auto tensors = [&](const char* name) {

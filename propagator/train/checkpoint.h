@@ -31,8 +31,6 @@ void save_checkpoint(const std::filesystem::path& directory,
                      const Checkpoint& checkpoint);
 // DataError if a file is missing, cut, changed, or not what it should be.
 Checkpoint load_checkpoint(const std::filesystem::path& directory);
-// Checks the sums alone.
-void verify_checkpoint(const std::filesystem::path& directory);
 
 // Removes a checkpoint so that no half of it can be taken for a whole one.
 void remove_checkpoint(const std::filesystem::path& directory);

@@ -8,10 +8,6 @@
 #include "propagator/train/schedule.h"
 #include "propagator/train/task.h"
 
-namespace propagator {
-class Progress;
-}
-
 namespace propagator::train {
 
 struct TrainOptions {
