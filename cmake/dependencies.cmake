@@ -1,6 +1,6 @@
 # What the library stands on; also read by find_package(propagator). Required:
 # libtorch, OpenMP, yaml-cpp, nlohmann-json, fmt, spdlog and HDF5. Used when found:
-# libzip, for .npz files.
+# libzip, for .npz files; libpng, for pictures.
 
 find_package(Torch REQUIRED)
 find_package(fmt REQUIRED)
@@ -28,6 +28,8 @@ find_package(PkgConfig QUIET)
 if(PKG_CONFIG_FOUND)
   pkg_check_modules(LIBZIP QUIET IMPORTED_TARGET libzip)
 endif()
+# The first version that writes a picture to memory.
+find_package(PNG 1.6.22 QUIET)
 
 # yaml-cpp got this name in 0.8.
 if(NOT TARGET yaml-cpp::yaml-cpp)

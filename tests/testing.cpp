@@ -5,6 +5,8 @@
 #include <torch/utils.h>
 #include <unistd.h>
 
+#include <cstdlib>
+
 #include "propagator/core/random.h"
 
 namespace propagator::testing {
@@ -66,6 +68,30 @@ TemporaryFolder::TemporaryFolder() {
 TemporaryFolder::~TemporaryFolder() {
   std::error_code ignored;
   std::filesystem::remove_all(path_, ignored);
+}
+
+OnlyPath::OnlyPath(const std::string& folders) : before_(std::getenv("PATH")) {
+  setenv("PATH", folders.c_str(), 1);
+}
+
+OnlyPath::~OnlyPath() { setenv("PATH", before_.c_str(), 1); }
+
+std::string from_base64(const std::string& text) {
+  const std::string digits =
+      "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
+  std::string bytes;
+  uint32_t bits = 0, count = 0;
+  for (const char c : text) {
+    const size_t digit = digits.find(c);
+    if (digit == std::string::npos) continue;  // padding, newlines
+    bits = bits << 6 | static_cast<uint32_t>(digit);
+    count += 6;
+    if (count >= 8) {
+      count -= 8;
+      bytes += static_cast<char>(bits >> count & 0xff);
+    }
+  }
+  return bytes;
 }
 
 }  // namespace propagator::testing

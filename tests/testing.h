@@ -46,6 +46,20 @@ class TemporaryFolder {
   std::filesystem::path path_;
 };
 
+// While it lives only programs in these folders are found (as in $PATH); by
+// default none, as on a bare machine.
+class OnlyPath {
+ public:
+  explicit OnlyPath(const std::string& folders = "/nonexistent");
+  ~OnlyPath();
+
+ private:
+  std::string before_;
+};
+
+// The bytes of base64 text.
+std::string from_base64(const std::string& text);
+
 // The message of the exception of type E that `f` throws; a failure and "" if
 // it throws none.
 template <class E, class F>

@@ -95,10 +95,10 @@ fs::path find_config(const std::string& config) {
     if (name == config) return path;
     names.push_back(name);
   }
-  const auto near = config::nearest(config, names);
-  throw FileError("no configuration file " + config,
-                  near ? "did you mean " + *near + "?"
-                       : "`propagator list` shows those that come with it");
+  throw FileError(
+      fmt::format("no configuration file {}", config),
+      config::did_you_mean(config, names,
+                           "`propagator list` shows those that come with it"));
 }
 
 fs::path choose_checkpoint(const train::RunDirectory& run,
@@ -126,7 +126,8 @@ TrainedModel load_trained(const std::string& run, const std::string& from,
                           const Overrides& overrides, Weights weights) {
   const auto directory = train::RunDirectory::open(run);
   auto document = config::Document::from_file(directory.config());
-  overrides.apply_to_run(document, {"eval.", "data.file", "data.storage"});
+  overrides.apply_to_run(document,
+                         {"eval.", "report.", "data.file", "data.storage"});
   TrainedModel trained;
   trained.experiment = std::make_unique<tasks::Experiment>(document);
   trained.runtime = trained.experiment->make_runtime();
@@ -137,6 +138,16 @@ TrainedModel load_trained(const std::string& run, const std::string& from,
       *trained.model,
       weights == Weights::kBest ? checkpoint.best : checkpoint.model,
       path.string());
+  return trained;
+}
+
+TrainedModel load_for_pages(const std::string& run, const std::string& from,
+                            Overrides overrides, Weights weights) {
+  overrides.assignments.insert(overrides.assignments.begin(),
+                               "data.storage=stream");
+  auto trained = load_trained(run, from, overrides, weights);
+  trained.experiment->task().prepare(trained.experiment->run().seed,
+                                     trained.runtime);
   return trained;
 }
 

@@ -23,6 +23,8 @@ using Action = std::function<int()>;
 void add_train(CLI::App& app, Action& action);
 void add_resume(CLI::App& app, Action& action);
 void add_eval(CLI::App& app, Action& action);
+void add_explain(CLI::App& app, Action& action);
+void add_report(CLI::App& app, Action& action);
 void add_predict(CLI::App& app, Action& action);
 void add_data(CLI::App& app, Action& action);
 void add_check(CLI::App& app, Action& action);
@@ -62,6 +64,10 @@ struct TrainedModel {
 enum class Weights { kBest, kLast };
 TrainedModel load_trained(const std::string& run, const std::string& from,
                           const Overrides& overrides, Weights weights);
+// The same for pages, which show a few cases: the task's data are ready, but
+// only what is looked at is made.
+TrainedModel load_for_pages(const std::string& run, const std::string& from,
+                            Overrides overrides, Weights weights);
 
 // UsageError if the file is there already and `force` is not given.
 void expect_free(const std::filesystem::path& file, bool force);

@@ -10,6 +10,7 @@
 #include "propagator/core/progress.h"
 #include "propagator/core/version.h"
 #include "propagator/explain/leak_audit.h"
+#include "propagator/explain/run_report.h"
 #include "propagator/nn/init.h"
 
 namespace propagator::cli {
@@ -57,10 +58,20 @@ void print_result(const tasks::Experiment& experiment, const json& result,
     fmt::print("{}\n", result.dump(2));
     return;
   }
-  fmt::print("\n{}", experiment.task().table(result));
+  const auto summary = experiment.task().summary(result);
+  fmt::print("\n{}\n", summary.table.text());
+  for (const auto& remark : summary.remarks) fmt::print("  {}\n", remark);
   if (result.contains("leak_audit")) {
     fmt::print("  leak audit: {}\n",
                result.at("leak_audit").at("verdict").get<std::string>());
+  }
+}
+
+void print_explanation(const json& numbers) {
+  if (numbers.contains("learned_propagator")) {
+    fmt::print(
+        "  learned propagator: {}\n",
+        numbers.at("learned_propagator").at("verdict").get<std::string>());
   }
 }
 
@@ -97,14 +108,30 @@ int train_and_report(const tasks::Experiment& experiment,
   result["steps"] = trainer.step();
   result["training_seconds"] = seconds;
   write_file_atomically(run.result(), result.dump(2) + "\n");
-  print_result(experiment, result, as_json);
   if (!as_json) {
-    fmt::print(
-        "  trained {} steps in {}, {} parameters\n  run: {}\n"
-        "  result: {}\n",
-        trainer.step(), duration_text(seconds), nn::parameter_count(*model),
-        run.path().string(), run.result().string());
+    print_result(experiment, result, as_json);
+    fmt::print("  trained {} steps in {}, {} parameters\n", trainer.step(),
+               duration_text(seconds), nn::parameter_count(*model));
   }
+  std::fflush(stdout);  // the page takes some seconds
+  fs::path page;
+  if (experiment.report().page) {
+    const auto report =
+        explain::write_run_report(experiment, *model, runtime, result, run);
+    if (report.numbers.contains("learned_propagator")) {
+      result["learned_propagator"] = report.numbers.at("learned_propagator");
+      write_file_atomically(run.result(), result.dump(2) + "\n");
+    }
+    if (!as_json) print_explanation(report.numbers);
+    page = report.page;
+  }
+  if (as_json) {
+    print_result(experiment, result, as_json);
+    return 0;
+  }
+  fmt::print("  run: {}\n  result: {}\n", run.path().string(),
+             run.result().string());
+  if (!page.empty()) fmt::print("  report: {}\n", page.string());
   return 0;
 }
 

@@ -25,4 +25,7 @@ int train_and_report(const tasks::Experiment& experiment,
 void print_result(const tasks::Experiment& experiment,
                   const nlohmann::json& result, bool as_json);
 
+// What an explanation found, beside what print_result says.
+void print_explanation(const nlohmann::json& numbers);
+
 }  // namespace propagator::cli

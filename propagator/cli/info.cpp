@@ -6,11 +6,15 @@
 
 #include "propagator/cli/commands.h"
 #include "propagator/core/log.h"
+#include "propagator/core/process.h"
 #include "propagator/core/version.h"
 #include "propagator/data/npz.h"
+#include "propagator/report/png.h"
 
 namespace propagator::cli {
 namespace {
+
+bool has(const char* program) { return !find_program(program).empty(); }
 
 int show(bool as_json) {
   const auto blas = blas_info();
@@ -28,7 +32,10 @@ int show(bool as_json) {
                               {"threads", at::get_num_threads()},
                               {"devices", devices},
                               {"npz", data::has_npz()},
-                              {"hdf5", true}};
+                              {"hdf5", true},
+                              {"png", report::has_png()},
+                              {"gnuplot", has("gnuplot")},
+                              {"ffmpeg", has("ffmpeg")}};
     fmt::print("{}\n", info.dump(2));
   } else {
     fmt::print("propagator  {} {}\n", kVersion, kCommit);
@@ -38,6 +45,10 @@ int show(bool as_json) {
     fmt::print("devices     {}\n", fmt::join(devices, ", "));
     fmt::print("formats     safetensors, HDF5{}\n",
                data::has_npz() ? ", npz" : " (npz: build with libzip)");
+    fmt::print("pictures    gnuplot {}, ffmpeg {}, png {}\n",
+               has("gnuplot") ? "yes" : "no (figures need it)",
+               has("ffmpeg") ? "yes" : "no (films become animated PNG)",
+               report::has_png() ? "yes" : "no (build with libpng)");
   }
   if (blas.reference) {
     log::warn(

@@ -25,10 +25,9 @@ void expect_known_verb(const CLI::App& app, int argc, char** argv) {
     verbs.push_back(verb->get_name());
   }
   if (std::ranges::find(verbs, argv[1]) != verbs.end()) return;
-  const auto near = config::nearest(argv[1], verbs);
   throw UsageError(
       fmt::format("unknown verb '{}'", argv[1]),
-      near ? "did you mean " + *near + "?" : "`propagator --help` lists them");
+      config::did_you_mean(argv[1], verbs, "`propagator --help` lists them"));
 }
 
 int report_error(const std::exception& error) {
@@ -67,6 +66,8 @@ int main(int argc, char** argv) {
   cli::add_train(app, action);
   cli::add_resume(app, action);
   cli::add_eval(app, action);
+  cli::add_explain(app, action);
+  cli::add_report(app, action);
   cli::add_predict(app, action);
   cli::add_data(app, action);
   cli::add_check(app, action);

@@ -29,8 +29,9 @@ void add_resume(CLI::App& app, Action& action) {
       auto run = train::RunDirectory::open(o->run);
       run.lock();
       auto document = config::Document::from_file(run.config());
-      o->overrides.apply_to_run(document, {"train.", "schedule.", "optimizer.",
-                                           "loss.", "eval.", "data.storage"});
+      o->overrides.apply_to_run(
+          document, {"train.", "schedule.", "optimizer.", "report.", "loss.",
+                     "eval.", "data.storage"});
       const tasks::Experiment experiment(document);
       // Killed before its first checkpoint, a run starts again from nothing.
       const bool fresh =

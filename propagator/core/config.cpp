@@ -100,13 +100,11 @@ std::string suggestion(const Schema& schema, const std::string& path) {
     paths.push_back(field.path);
     if (leaf(field.path) == leaf(path)) same_leaf.push_back(field.path);
   }
-  if (const auto near = nearest(path, paths)) {
-    return fmt::format("did you mean {}?", *near);
-  }
-  if (!same_leaf.empty()) {
-    return fmt::format("did you mean {}?", fmt::join(same_leaf, " or "));
-  }
-  return "`propagator check CONFIG` prints every key";
+  return did_you_mean(
+      path, paths,
+      same_leaf.empty()
+          ? "`propagator check CONFIG` prints every key"
+          : fmt::format("did you mean {}?", fmt::join(same_leaf, " or ")));
 }
 
 }  // namespace
@@ -260,6 +258,13 @@ std::string to_help(const Schema& schema) {
         field.default_text.empty() ? "(empty)" : field.default_text);
   }
   return text;
+}
+
+std::string did_you_mean(const std::string& word,
+                         std::span<const std::string> candidates,
+                         const std::string& otherwise) {
+  const auto near = nearest(word, candidates);
+  return near ? fmt::format("did you mean {}?", *near) : otherwise;
 }
 
 std::optional<std::string> nearest(const std::string& word,

@@ -168,6 +168,10 @@ std::string to_help(const Schema& schema);
 // The candidate nearest to `word` by edit distance, if any is near.
 std::optional<std::string> nearest(const std::string& word,
                                    std::span<const std::string> candidates);
+// "did you mean X?" of the nearest one, or `otherwise` if none is near.
+std::string did_you_mean(const std::string& word,
+                         std::span<const std::string> candidates,
+                         const std::string& otherwise);
 
 template <class T>
 std::string Schema::type_name() {

@@ -4,6 +4,7 @@
 #include <torch/autograd.h>
 
 #include <algorithm>
+#include <limits>
 
 #include "propagator/core/random.h"
 
@@ -13,13 +14,13 @@ std::string LeakAudit::verdict() const {
   return fmt::format(
       "{} {} ({} outputs against {} hidden inputs; largest gradient {:.1e} "
       "hidden, {:.1e} visible)",
-      leaks, leaks == 1 ? "leak" : "leaks", outputs_checked, pairs_checked,
+      leaks, leaks == 1 ? "leak" : "leaks", outputs.size(), pairs_checked,
       largest_hidden, largest_visible);
 }
 
 nlohmann::json LeakAudit::to_json() const {
   return {{"leaks", leaks},
-          {"outputs_checked", outputs_checked},
+          {"outputs_checked", outputs.size()},
           {"pairs_checked", pairs_checked},
           {"largest_hidden", largest_hidden},
           {"largest_visible", largest_visible}};
@@ -37,6 +38,7 @@ LeakAudit audit_leaks(const train::AuditSubject& subject, int64_t seed,
           .uniform(output.select(1, 0).sizes(), -1, 1, torch::kFloat64)
           .to(output.options());
   LeakAudit audit;
+  std::vector<torch::Tensor> rows;
   for (int64_t k = 0; k < count; ++k) {
     // Spread over the sequence, first and last included.
     const int64_t i = count == 1 ? tokens - 1 : k * (tokens - 1) / (count - 1);
@@ -45,9 +47,11 @@ LeakAudit audit_leaks(const train::AuditSubject& subject, int64_t seed,
         /*retain_graph=*/true)[0];
     const auto size = gradient.abs().flatten(2).amax({0, 2}).cpu();  // (T)
     const int64_t hidden = std::min(subject.first_hidden(i), size.size(0));
+    audit.outputs.push_back(i);
+    audit.hidden.push_back(hidden);
+    rows.push_back(size);
     const auto visible_part = size.slice(0, 0, hidden);
     const auto hidden_part = size.slice(0, hidden);
-    ++audit.outputs_checked;
     audit.pairs_checked += hidden_part.size(0);
     audit.largest_visible =
         std::max(audit.largest_visible, visible_part.max().item<double>());
@@ -57,7 +61,53 @@ LeakAudit audit_leaks(const train::AuditSubject& subject, int64_t seed,
           std::max(audit.largest_hidden, hidden_part.max().item<double>());
     }
   }
+  audit.gradients = torch::stack(rows);
   return audit;
+}
+
+void draw(const LeakAudit& audit, report::Report& report) {
+  // Inputs in as many groups as there are outputs, each ending with one of
+  // those: what an output takes from itself lies on the diagonal.
+  const auto count = static_cast<int64_t>(audit.outputs.size());
+  const auto begin = [&](int64_t group) {
+    return group == 0 ? 0 : audit.outputs[group - 1] + 1;
+  };
+  std::vector<torch::Tensor> groups;
+  for (int64_t k = 0; k < count; ++k) {
+    groups.push_back(audit.gradients.slice(1, begin(k), begin(k + 1)).amax(1));
+  }
+  const auto sizes = torch::stack(groups, 1).to(torch::kFloat64);
+  const auto shown =
+      torch::where(sizes > 0, sizes.log10(),
+                   torch::full({}, std::numeric_limits<double>::quiet_NaN(),
+                               torch::kFloat64));
+  // In each row, the first group that holds nothing but hidden inputs.
+  const report::Axis frames{"", static_cast<double>(audit.outputs.front()),
+                            static_cast<double>(audit.outputs.back())};
+  const double step = (frames.last - frames.first) /
+                      static_cast<double>(std::max<int64_t>(count - 1, 1));
+  std::vector<std::pair<double, double>> border;
+  for (int64_t k = 0; k < count; ++k) {
+    int64_t group = 0;
+    while (group < count && begin(group) < audit.hidden[k]) ++group;
+    const double x = (static_cast<double>(group) - 0.5) * step;
+    const double y = static_cast<double>(k) * step;
+    border.emplace_back(x, y - step / 2);
+    border.emplace_back(x, y + step / 2);
+  }
+  report.figure(
+      "leak-audit",
+      report::HeatMaps{.title = "Which inputs each output depends on",
+                       .x = {"input frame", frames.first, frames.last},
+                       .y = {"output frame", frames.first, frames.last},
+                       .rows = {{.bar_label = "log10 |gradient|",
+                                 .panels = {{"", shown, border}}}},
+                       .panel_width = 380,
+                       .panel_height = 380},
+      fmt::format("Largest gradient of {} outputs, spread over the sequence, "
+                  "with respect to the inputs; grey is exactly zero. Right of "
+                  "the line are inputs that the output must not see.",
+                  count));
 }
 
 }  // namespace propagator::explain

@@ -10,10 +10,12 @@ namespace propagator::explain {
 // over the sequence the gradient with respect to every input is taken; a
 // hidden input with a gradient that is not exactly zero is a leak.
 struct LeakAudit {
-  int64_t outputs_checked = 0;
-  int64_t pairs_checked = 0;  // (output, hidden input)
-  int64_t leaks = 0;          // of those pairs
-  double largest_hidden = 0;  // largest |gradient| on a hidden input
+  std::vector<int64_t> outputs;  // those that were checked
+  std::vector<int64_t> hidden;   // first hidden input of each
+  torch::Tensor gradients;       // (outputs, T), largest |gradient| on an input
+  int64_t pairs_checked = 0;     // (output, hidden input)
+  int64_t leaks = 0;             // of those pairs
+  double largest_hidden = 0;     // largest |gradient| on a hidden input
   double largest_visible = 0;
 
   // "0 leaks (12 outputs against 1152 hidden inputs; largest gradient …)"
@@ -23,5 +25,9 @@ struct LeakAudit {
 
 LeakAudit audit_leaks(const train::AuditSubject& subject, int64_t seed,
                       int64_t most_outputs = 12);
+
+// The figure leak-audit: outputs against inputs, with the border behind which
+// nothing may be.
+void draw(const LeakAudit& audit, report::Report& report);
 
 }  // namespace propagator::explain

@@ -1,6 +1,19 @@
 #include "propagator/models/forecaster.h"
 
+#include <algorithm>
+
 namespace propagator::models {
+
+torch::Tensor Forecaster::predict_at(const torch::Tensor& first,
+                                     const torch::Tensor& alpha,
+                                     const std::vector<int64_t>& times) {
+  const auto index = torch::tensor(times, torch::kInt64).to(first.device());
+  return predict(first, alpha).index_select(1, index);
+}
+
+int64_t Forecaster::tokens_for(const std::vector<int64_t>& times) const {
+  return *std::ranges::max_element(times) + 1;
+}
 
 torch::Tensor published_rollout(Forecaster& model, const torch::Tensor& truth,
                                 const torch::Tensor& alpha, int64_t stride,

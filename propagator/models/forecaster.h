@@ -6,6 +6,7 @@
 #include <map>
 #include <memory>
 #include <string>
+#include <vector>
 
 #include "propagator/core/config.h"
 
@@ -14,6 +15,14 @@ namespace propagator::models {
 // The histories a forecaster works on.
 struct FieldShape {
   int64_t frames, rows, cols;
+};
+
+// Parts of a forecaster that make a picture; undefined where it has no such
+// part.
+struct Insides {
+  torch::Tensor time_encoding;    // (T, C)
+  torch::Tensor mask;             // (T, T), true where query i sees key j
+  torch::Tensor output_emphasis;  // (R, C), mean |weight| behind each node
 };
 
 // A network that continues a field in time. B histories of T frames.
@@ -29,11 +38,25 @@ class Forecaster : public torch::nn::Module {
       const torch::Tensor& first, const torch::Tensor& alpha,
       const std::function<void(int64_t)>& progress = {}) = 0;
 
+  // Only the frames `times` of `predict`: (B, times, R, C). A model that does
+  // not need the others for them saves their work.
+  virtual torch::Tensor predict_at(const torch::Tensor& first,
+                                   const torch::Tensor& alpha,
+                                   const std::vector<int64_t>& times);
+
+  virtual Insides insides() const { return {}; }
+  // Tokens of work in one case of `predict_at`.
+  virtual int64_t tokens_for(const std::vector<int64_t>& times) const;
   virtual int64_t visible() const = 0;
   virtual bool autoregressive() const = 0;
   // Output frame `output` must not depend on this input frame or later ones.
   virtual int64_t first_hidden(int64_t output) const = 0;
 };
+
+// The forecaster that a task's module is.
+inline Forecaster& as_forecaster(torch::nn::Module& model) {
+  return dynamic_cast<Forecaster&>(model);
+}
 
 // Document 000's own test of an autoregressive model: the input is the truth,
 // and pass by pass the next `stride` frames of it are replaced by the model's
@@ -52,6 +75,7 @@ class ForecasterOptions {
   virtual void validate(const FieldShape& shape) const = 0;
   // False if the model is built as published, leak included.
   virtual bool honest() const = 0;
+  virtual bool autoregressive() const = 0;
   virtual std::shared_ptr<Forecaster> make(const FieldShape& shape) const = 0;
 };
 

@@ -2,6 +2,8 @@
 
 #include <torch/utils.h>
 
+#include <algorithm>
+
 #include "propagator/core/error.h"
 #include "propagator/nn/linear.h"
 #include "propagator/nn/positional_encoding.h"
@@ -146,9 +148,8 @@ torch::Tensor HeatFormer::forward(const torch::Tensor& frames,
   return output;
 }
 
-torch::Tensor HeatFormer::predict(
-    const torch::Tensor& first, const torch::Tensor& alpha,
-    const std::function<void(int64_t)>& progress) {
+void HeatFormer::expect_first_frames(const torch::Tensor& first,
+                                     const torch::Tensor& alpha) const {
   if (options_.inputs == Inputs::kPublished) {
     throw UsageError(
         "[heat_former] a model with published inputs needs the whole truth as "
@@ -162,23 +163,84 @@ torch::Tensor HeatFormer::predict(
         "[heat_former] expected the first frames as ({}), got ({})",
         fmt::join(expected, ", "), fmt::join(first.sizes().vec(), ", ")));
   }
-  if (autoregressive()) return roll_out(first, alpha, progress);
+}
+
+torch::Tensor HeatFormer::predict(
+    const torch::Tensor& first, const torch::Tensor& alpha,
+    const std::function<void(int64_t)>& progress) {
+  expect_first_frames(first, alpha);
+  if (autoregressive()) return roll_out(first, alpha, shape_.frames, progress);
   const auto frames = forward(first, alpha);
   return torch::cat({first, frames.slice(1, options_.visible)}, 1);
 }
 
+// A block model needs the visible tokens and those of the frames asked for; an
+// autoregressive one all frames up to the last of them.
+torch::Tensor HeatFormer::predict_at(const torch::Tensor& first,
+                                     const torch::Tensor& alpha,
+                                     const std::vector<int64_t>& times) {
+  expect_first_frames(first, alpha);
+  const int64_t visible = options_.visible;
+  const auto on_device = [&](const std::vector<int64_t>& list) {
+    return torch::tensor(list, torch::kInt64).to(first.device());
+  };
+  if (autoregressive()) {
+    const int64_t count =
+        std::max(visible, *std::ranges::max_element(times) + 1);
+    return roll_out(first, alpha, count, {}).index_select(1, on_device(times));
+  }
+  auto frames = torch::empty({first.size(0), static_cast<int64_t>(times.size()),
+                              shape_.rows, shape_.cols},
+                             first.options());
+  std::vector<int64_t> hidden, places;
+  for (size_t n = 0; n < times.size(); ++n) {
+    if (times[n] < visible) {
+      frames.select(1, static_cast<int64_t>(n))
+          .copy_(first.select(1, times[n]));
+    } else {
+      hidden.push_back(times[n]);
+      places.push_back(static_cast<int64_t>(n));
+    }
+  }
+  if (hidden.empty()) return frames;
+  const auto context = alpha_embedding_(alpha.unsqueeze(1)).unsqueeze(1);
+  const auto asked =
+      unknown_ + time_encoding_.index_select(0, on_device(hidden)) + context;
+  const auto x = torch::cat(
+      {add_context(embedding_(first), 0, alpha), asked.to(first.scalar_type())},
+      1);
+  auto answer = project(encoder_->forward(x, mask(), work_).slice(1, visible));
+  if (options_.predicts == Predicts::kChange) {
+    answer = answer + first.narrow(1, visible - 1, 1);
+  }
+  return frames.index_copy(1, on_device(places), answer.to(frames.dtype()));
+}
+
+int64_t HeatFormer::tokens_for(const std::vector<int64_t>& times) const {
+  if (options_.inputs == Inputs::kPublished) return shape_.frames;
+  if (autoregressive()) return Forecaster::tokens_for(times);
+  return options_.visible + static_cast<int64_t>(times.size());
+}
+
+Insides HeatFormer::insides() const {
+  const auto visible = mask().additive(shape_.frames, torch::kFloat32) == 0;
+  const auto emphasis =
+      output_->weight.detach().abs().mean(1).view({shape_.rows, shape_.cols});
+  return {time_encoding_, visible, emphasis};
+}
+
 torch::Tensor HeatFormer::roll_out(
-    const torch::Tensor& first, const torch::Tensor& alpha,
+    const torch::Tensor& first, const torch::Tensor& alpha, int64_t count,
     const std::function<void(int64_t)>& progress) {
   const torch::NoGradGuard no_grad;
   const int64_t batch = first.size(0), visible = options_.visible;
-  auto frames = torch::empty({batch, shape_.frames, shape_.rows, shape_.cols},
-                             first.options());
+  auto frames =
+      torch::empty({batch, count, shape_.rows, shape_.cols}, first.options());
   frames.narrow(1, 0, visible).copy_(first);
   const auto start = unknown_.expand({batch, 1, options_.width});
   auto x = add_context(torch::cat({start, embedding_(first)}, 1), 0, alpha);
-  auto caches = encoder_->make_caches(batch, shape_.frames, x.options());
-  for (int64_t t = visible; t < shape_.frames; ++t) {
+  auto caches = encoder_->make_caches(batch, count, x.options());
+  for (int64_t t = visible; t < count; ++t) {
     const auto encoded = encoder_->step(x, caches);
     auto frame = project(encoded.narrow(1, encoded.size(1) - 1, 1));
     if (options_.predicts == Predicts::kChange) {
@@ -186,7 +248,7 @@ torch::Tensor HeatFormer::roll_out(
     }
     frames.narrow(1, t, 1).copy_(frame);
     if (progress) progress(t + 1);
-    if (t + 1 < shape_.frames) {
+    if (t + 1 < count) {
       x = add_context(embedding_(frames.narrow(1, t, 1)), t + 1, alpha);
     }
   }

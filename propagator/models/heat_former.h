@@ -24,6 +24,7 @@ struct HeatFormerOptions : ForecasterOptions {
   void describe(config::Schema& schema) override;
   void validate(const FieldShape& shape) const override;
   bool honest() const override { return inputs == Inputs::kHonest; }
+  bool autoregressive() const override { return mask == MaskType::kCausal; }
   std::shared_ptr<Forecaster> make(const FieldShape& shape) const override;
 };
 
@@ -49,11 +50,14 @@ class HeatFormer : public Forecaster {
   torch::Tensor predict(
       const torch::Tensor& first, const torch::Tensor& alpha,
       const std::function<void(int64_t)>& progress = {}) override;
+  torch::Tensor predict_at(const torch::Tensor& first,
+                           const torch::Tensor& alpha,
+                           const std::vector<int64_t>& times) override;
 
+  Insides insides() const override;
+  int64_t tokens_for(const std::vector<int64_t>& times) const override;
   int64_t visible() const override { return options_.visible; }
-  bool autoregressive() const override {
-    return options_.mask == MaskType::kCausal;
-  }
+  bool autoregressive() const override { return options_.autoregressive(); }
   int64_t first_hidden(int64_t output) const override;
 
   // All T × T attention under an additive mask, or only what the mask leaves.
@@ -67,9 +71,13 @@ class HeatFormer : public Forecaster {
   torch::Tensor tokens(const torch::Tensor& frames);
   torch::Tensor add_context(const torch::Tensor& tokens, int64_t first,
                             const torch::Tensor& alpha);
+  void expect_first_frames(const torch::Tensor& first,
+                           const torch::Tensor& alpha) const;
   torch::Tensor known_frames(const torch::Tensor& frames) const;
   torch::Tensor project(const torch::Tensor& encoded);
+  // The first `count` frames, one after the other.
   torch::Tensor roll_out(const torch::Tensor& first, const torch::Tensor& alpha,
+                         int64_t count,
                          const std::function<void(int64_t)>& progress);
 
   HeatFormerOptions options_;

@@ -65,6 +65,7 @@ torch::Tensor MultiHeadAttentionImpl::forward(const torch::Tensor& x,
 
 torch::Tensor MultiHeadAttentionImpl::forward(const torch::Tensor& x,
                                               const PrefixMask& mask) {
+  if (observer_) observer_(weights(x, mask), mask);
   if (mask.kind == PrefixMask::Kind::kCausal) {
     return output_(merge(kernels::causal_attention(
         split(query_(x)), split(key_(x)), split(value_(x)), mask.prefix,
@@ -74,6 +75,17 @@ torch::Tensor MultiHeadAttentionImpl::forward(const torch::Tensor& x,
   // them into the few keys and values costs 2 C · H · prefix.
   const bool folding_pays = options_.heads * mask.prefix < options_.width;
   return folding_pays ? block_absorbed(x, mask.prefix) : block(x, mask.prefix);
+}
+
+torch::Tensor MultiHeadAttentionImpl::weights(const torch::Tensor& x,
+                                              const PrefixMask& mask) {
+  const bool causal = mask.kind == PrefixMask::Kind::kCausal;
+  const auto q = split(query_(x));
+  const auto k = split(key_(causal ? x : x.slice(1, 0, mask.prefix)));
+  const double scale = 1 / std::sqrt(static_cast<double>(q.size(3)));
+  auto scores = torch::matmul(q * scale, k.transpose(2, 3));
+  if (causal) scores = scores + mask.additive(x.size(1), x.options());
+  return torch::softmax(scores, -1);
 }
 
 torch::Tensor MultiHeadAttentionImpl::block(const torch::Tensor& x,

@@ -4,6 +4,8 @@
 #include <torch/nn/modules/linear.h>
 #include <torch/nn/pimpl.h>
 
+#include <functional>
+
 namespace propagator::nn {
 
 // Which tokens a token may look at: all of the first `prefix` and, in a causal
@@ -47,6 +49,15 @@ class MultiHeadAttentionImpl : public torch::nn::Module {
   torch::Tensor forward(const torch::Tensor& x, const PrefixMask& mask);
   torch::Tensor step(const torch::Tensor& x, KeyValueCache& cache);
 
+  // The softmax itself, computed plainly and only to be looked at: (B, H, T,
+  // K), where a block mask leaves K = prefix keys and a causal one all T.
+  torch::Tensor weights(const torch::Tensor& x, const PrefixMask& mask);
+  // Shows the weights of every forward under a PrefixMask to `observer`; an
+  // empty one ends it.
+  using Observer =
+      std::function<void(const torch::Tensor& weights, const PrefixMask& mask)>;
+  void observe(Observer observer) { observer_ = std::move(observer); }
+
  private:
   torch::Tensor block(const torch::Tensor& x, int64_t prefix);
   torch::Tensor block_absorbed(const torch::Tensor& x, int64_t prefix);
@@ -55,6 +66,7 @@ class MultiHeadAttentionImpl : public torch::nn::Module {
 
   AttentionOptions options_;
   torch::nn::Linear query_, key_, value_, output_;
+  Observer observer_;
 };
 TORCH_MODULE(MultiHeadAttention);
 

@@ -3,8 +3,21 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <charconv>
+
+#include "propagator/report/html.h"
 
 namespace propagator::report {
+namespace {
+
+bool begins_with_number(const std::string& text) {
+  double value;
+  const auto [rest, error] =
+      std::from_chars(text.data(), text.data() + text.size(), value);
+  return error == std::errc();
+}
+
+}  // namespace
 
 Table::Table(std::vector<std::string> header) { row(std::move(header)); }
 
@@ -36,6 +49,24 @@ std::string Table::text() const {
     }
   }
   return text;
+}
+
+std::string Table::html() const {
+  std::string text = "<table>\n<thead>\n";
+  for (size_t r = 0; r < rows_.size(); ++r) {
+    if (r == 1) text += "</thead>\n<tbody>\n";
+    text += "<tr>";
+    for (size_t c = 0; c < rows_[r].size(); ++c) {
+      // A heading stands over its numbers.
+      const auto& sample = rows_[std::min(std::max<size_t>(r, 1), size())];
+      const bool number = c < sample.size() && begins_with_number(sample[c]);
+      text +=
+          fmt::format("<{0}{1}>{2}</{0}>", r == 0 ? "th" : "td",
+                      number ? " class=\"number\"" : "", escaped(rows_[r][c]));
+    }
+    text += "</tr>\n";
+  }
+  return text + (size() > 0 ? "</tbody>\n</table>\n" : "</thead>\n</table>\n");
 }
 
 std::string scientific(double value) { return fmt::format("{:.2e}", value); }

@@ -5,7 +5,8 @@
 
 namespace propagator::report {
 
-// A table of text with aligned columns; the first row is the header.
+// A table of text with aligned columns, for the screen and for a page; the
+// first row is the header.
 //   Table t({"model", "MSE"});
 //   t.row({"ours", "1.2e-6"});
 class Table {
@@ -13,7 +14,9 @@ class Table {
   explicit Table(std::vector<std::string> header);
 
   void row(std::vector<std::string> cells);
+  size_t size() const { return rows_.size() - 1; }  // without the header
   std::string text() const;
+  std::string html() const;
 
  private:
   std::vector<std::vector<std::string>> rows_;

@@ -18,11 +18,17 @@ void RunOptions::describe(config::Schema& s) {
           {.help = "on the CPU; 0: all cores", .min = 0, .max = 4096});
 }
 
+void ReportOptions::describe(config::Schema& s) {
+  s.field("page", page, {.help = "write report.html when training ends"});
+  s.field("cases", cases, {.help = "that it shows", .min = 1, .max = 16});
+}
+
 Experiment::Experiment(const config::Document& document)
     : task_(make_task(document)) {
   run_.describe(schema_);
   task_->describe(schema_);
   train_.describe(schema_);
+  schema_.section("report", report_);
   document.apply_to(schema_);
   try {
     task_->validate();
@@ -37,7 +43,8 @@ std::string Experiment::hash() const {
   for (const auto& field : schema_.fields()) {
     const bool only_where = field.path == "name" || field.path == "device" ||
                             field.path == "threads" ||
-                            field.path == "train.time_limit";
+                            field.path == "train.time_limit" ||
+                            field.path.starts_with("report.");
     if (!only_where) text += field.path + "=" + field.get() + "\n";
   }
   return sha256(text);

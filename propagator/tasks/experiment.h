@@ -19,6 +19,13 @@ struct RunOptions {
   void describe(config::Schema& schema);
 };
 
+struct ReportOptions {
+  bool page = true;
+  int64_t cases = 4;
+
+  void describe(config::Schema& schema);
+};
+
 // One experiment as a configuration describes it: a task with its model, how
 // to train it, and where. Read it from a file, override what you like, and
 // everything else follows.
@@ -31,9 +38,10 @@ class Experiment {
   train::Task& task() const { return *task_; }
   const RunOptions& run() const { return run_; }
   const train::TrainOptions& train() const { return train_; }
+  const ReportOptions& report() const { return report_; }
 
   // The resolved configuration, and the SHA-256 of all of it that decides the
-  // numbers (not the run's name, device, threads or time limit).
+  // numbers (not the run's name, device, threads, time limit or report).
   std::string yaml() const { return config::to_yaml(schema_, true); }
   std::string hash() const;
 
@@ -44,6 +52,7 @@ class Experiment {
  private:
   RunOptions run_;
   train::TrainOptions train_;
+  ReportOptions report_;
   std::unique_ptr<train::Task> task_;
   config::Schema schema_;
 };

@@ -7,21 +7,16 @@
 #include "propagator/core/error.h"
 #include "propagator/core/progress.h"
 #include "propagator/kernels/plate_loss.h"
-#include "propagator/report/table.h"
 #include "propagator/tasks/forecast_baselines.h"
 
 namespace propagator::tasks {
 namespace {
 
+using models::as_forecaster;
 using nlohmann::json;
-using report::scientific;
 
 // Of a loss term; more would overflow in float32.
 constexpr double kLargestWeight = 1e30;
-
-models::Forecaster& as_forecaster(torch::nn::Module& model) {
-  return dynamic_cast<models::Forecaster&>(model);
-}
 
 // Sums of squared errors of each frame, over cases and nodes: (T).
 torch::Tensor squared_error(const torch::Tensor& answer,
@@ -40,20 +35,13 @@ torch::Tensor decorrelation(const torch::Tensor& prediction,
   return (1 - torch::cosine_similarity(p, t, -1)).mean();
 }
 
-// The frames that tables and pictures show: the first hidden ones, the middle,
-// the last (6, 200 and 400 of the document's 401).
-struct ShownFrames {
-  int64_t early, middle, late;
-  ShownFrames(int64_t visible, int64_t frames)
-      : early(std::min(visible + 1, frames - 1)),
-        middle(frames / 2),
-        late(frames - 1) {}
-};
-
 json mse_summary(const torch::Tensor& per_frame, int64_t visible) {
   const ShownFrames shown(visible, per_frame.size(0));
   const auto at = [&](int64_t t) { return per_frame[t].item<double>(); };
-  return {{"mse", per_frame.mean().item<double>()},
+  return {{"mse_per_frame", std::vector<double>(per_frame.data_ptr<double>(),
+                                                per_frame.data_ptr<double>() +
+                                                    per_frame.numel())},
+          {"mse", per_frame.mean().item<double>()},
           {"mse_hidden", per_frame.slice(0, visible).mean().item<double>()},
           {"mse_early", at(shown.early)},
           {"mse_middle", at(shown.middle)},
@@ -237,55 +225,9 @@ json Forecast::evaluate(torch::nn::Module& model, data::Split split) {
   result["baselines"] = {
       {"last frame kept", mse_summary(kept, visible)},
       {"line to the steady state", mse_summary(line, visible)}};
+  result["document_mse"] = document_mse() ? json(*document_mse()) : nullptr;
   result["evaluation_seconds"] = seconds;
-  result["mse_per_frame"] = std::vector<double>(
-      ours.data_ptr<double>(), ours.data_ptr<double>() + ours.numel());
   return result;
-}
-
-std::string Forecast::table(const json& r) const {
-  const auto& shown = r.at("shown_frames");
-  report::Table table({fmt::format("{} MSE", r.at("split").get<std::string>()),
-                       "all frames", "hidden frames",
-                       fmt::format("t={}", shown[0].dump()),
-                       fmt::format("t={}", shown[1].dump()),
-                       fmt::format("t={}", shown[2].dump())});
-  const auto add = [&](const std::string& name, const json& row) {
-    std::vector<std::string> cells{name};
-    for (const char* key :
-         {"mse", "mse_hidden", "mse_early", "mse_middle", "mse_late"}) {
-      cells.push_back(scientific(row.at(key).get<double>()));
-    }
-    table.row(cells);
-  };
-  add(fmt::format("{} ({})", model_name_, mode()), r);
-  // Baselines are given the visible frames, so the rest is what compares.
-  double best = std::numeric_limits<double>::infinity();
-  for (const auto& [name, row] : r.at("baselines").items()) {
-    add(name, row);
-    best = std::min(best, row.at("mse_hidden").get<double>());
-  }
-  const double ratio = best / r.at("mse_hidden").get<double>();
-  return table.text() +
-         fmt::format(
-             "\n  {:.1f} times {} the better baseline on hidden frames, "
-             "{} cases\n",
-             ratio >= 1 ? ratio : 1 / ratio, ratio >= 1 ? "below" : "above",
-             r.at("cases").dump());
-}
-
-std::optional<train::AuditSubject> Forecast::audit_subject(
-    torch::nn::Module& model) {
-  auto& forecaster = as_forecaster(model);
-  const auto batch = data_->range(data::Split::kTest, 0, 1);
-  return train::AuditSubject{
-      batch.frames,
-      [&forecaster, alpha = batch.alpha](const torch::Tensor& frames) {
-        return forecaster.forward(frames, alpha);
-      },
-      [&forecaster](int64_t output) {
-        return forecaster.first_hidden(output);
-      }};
 }
 
 std::string Forecast::predict(torch::nn::Module& model,

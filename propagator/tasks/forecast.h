@@ -32,6 +32,16 @@ struct ForecastEvalOptions {
   void describe(config::Schema& schema);
 };
 
+// The frames that tables and pictures show: the first hidden ones, the middle,
+// the last (6, 200 and 400 of the document's 401).
+struct ShownFrames {
+  int64_t early, middle, late;
+  ShownFrames(int64_t visible, int64_t frames)
+      : early(std::min(visible + 1, frames - 1)),
+        middle(frames / 2),
+        late(frames - 1) {}
+};
+
 // Task `forecast`: given the first frames of a heat plate, what does it do
 // next? Document 000.
 class Forecast : public train::Task {
@@ -47,8 +57,19 @@ class Forecast : public train::Task {
   train::Loss loss(torch::nn::Module& model, data::Split split,
                    std::span<const int64_t> positions) override;
   nlohmann::json evaluate(torch::nn::Module& model, data::Split split) override;
-  std::string table(const nlohmann::json& result) const override;
+  train::Summary summary(const nlohmann::json& result) const override;
+  std::vector<train::Metric> metrics(
+      const nlohmann::json& result) const override;
+  report::LinePlot curves(const nlohmann::json& result) const override;
+  void draw(torch::nn::Module& model, const nlohmann::json& result,
+            int64_t cases, report::Report& report) override;
+  void draw_model(torch::nn::Module& model, report::Report& report) override;
+  std::optional<report::FieldSeries> fields(torch::nn::Module& model,
+                                            data::Split split, int64_t first,
+                                            int64_t count) override;
   std::optional<train::AuditSubject> audit_subject(
+      torch::nn::Module& model) override;
+  std::optional<train::PropagatorSubject> propagator_subject(
       torch::nn::Module& model) override;
   std::string predict(torch::nn::Module& model, const std::string& input,
                       const std::string& output,
@@ -63,6 +84,12 @@ class Forecast : public train::Task {
   torch::Tensor forecast(models::Forecaster& model,
                          const data::PlateBatch& batch,
                          const std::function<void(int64_t)>& progress) const;
+
+  // The document's test loss for this plate and mask, leak included; nothing
+  // where it gives none.
+  std::optional<double> document_mse() const;
+  report::Axis x_axis() const { return {"x (m)", 0, plate_.width}; }
+  report::Axis y_axis() const { return {"y (m)", plate_.height, 0}; }
 
   physics::HeatPlateOptions plate_;
   data::PlateDataOptions data_options_;

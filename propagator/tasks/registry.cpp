@@ -17,11 +17,10 @@ const Kind* find_kind(const std::map<std::string, Kind>& kinds,
   if (found != kinds.end()) return &found->second;
   std::vector<std::string> names;
   for (const auto& [known, kind] : kinds) names.push_back(known);
-  const auto near = config::nearest(name, names);
   document.rethrow_with_place(ConfigError(
       key,
       fmt::format("expected one of {}, got '{}'", fmt::join(names, ", "), name),
-      near ? "did you mean " + *near + "?" : "`propagator list` shows them"));
+      config::did_you_mean(name, names, "`propagator list` shows them")));
 }
 
 }  // namespace

@@ -55,6 +55,19 @@ RunDirectory RunDirectory::open(const fs::path& path) {
   return RunDirectory(path);
 }
 
+nlohmann::json RunDirectory::read_result() const {
+  if (!fs::exists(result())) return nlohmann::json::object();
+  auto parsed = nlohmann::json::parse(read_file(result()), nullptr,
+                                      /*allow_exceptions=*/false);
+  if (!parsed.is_object()) {
+    throw DataError(
+        fmt::format("{} is not JSON", result().string()),
+        fmt::format("`propagator eval {} --out {} --force` writes it again",
+                    path_.string(), result().string()));
+  }
+  return parsed;
+}
+
 RunDirectory::~RunDirectory() {
   if (lock_ >= 0) close(lock_);
 }

@@ -7,7 +7,8 @@
 namespace propagator::train {
 
 // runs/<name>/: config.yaml as resolved, metrics.jsonl, log.txt, checkpoints/,
-// result.json. One process at a time may write to it.
+// result.json, report.html with figures/, explain.json. One process at a time
+// may train in it.
 class RunDirectory {
  public:
   // UsageError if `create` would refuse; asked before long work.
@@ -28,6 +29,8 @@ class RunDirectory {
   std::filesystem::path log() const { return path_ / "log.txt"; }
   std::filesystem::path config() const { return path_ / "config.yaml"; }
   std::filesystem::path result() const { return path_ / "result.json"; }
+  // What result.json says; empty if there is none yet.
+  nlohmann::json read_result() const;
 
   // Takes the run for writing. UsageError if another process holds it.
   void lock();

@@ -13,6 +13,7 @@
 #include "propagator/core/config.h"
 #include "propagator/core/device.h"
 #include "propagator/data/split.h"
+#include "propagator/report/report.h"
 
 namespace propagator::train {
 
@@ -36,6 +37,33 @@ struct AuditSubject {
   torch::Tensor inputs;  // (1, T, …)
   std::function<torch::Tensor(const torch::Tensor&)> forward;
   std::function<int64_t(int64_t)> first_hidden;
+};
+
+// What it takes to compare the propagator that a model has learned with the
+// true one: both carry a first frame to the frames `times`.
+struct PropagatorSubject {
+  // (N, R, C) → (N, times, R, C)
+  using Map = std::function<torch::Tensor(const torch::Tensor& states)>;
+  Map model, truth;
+  Map given;  // (N, R, C) → (N, 1, R, C), the last frame the model is given
+  std::vector<int64_t> times;
+  torch::Tensor state;     // (R, C), where the model is linearised
+  torch::Tensor ensemble;  // (K, R, C), directions in which the data vary
+  double work;             // floating-point operations of `model` for one state
+  report::Axis x, y;
+  std::string quantity;
+};
+
+// A test in words: the table of its numbers and what to say below it.
+struct Summary {
+  report::Table table;
+  std::vector<std::string> remarks;
+};
+
+// A number by which runs are compared.
+struct Metric {
+  std::string name;
+  double value;
 };
 
 // A task is the data, the loss and the metrics that a model is trained for.
@@ -64,9 +92,34 @@ class Task {
   // The numbers of a test, and the table that shows them.
   virtual nlohmann::json evaluate(torch::nn::Module& model,
                                   data::Split split) = 0;
-  virtual std::string table(const nlohmann::json& result) const = 0;
-  virtual std::optional<AuditSubject> audit_subject(
-      torch::nn::Module& model) = 0;
+  virtual Summary summary(const nlohmann::json& result) const = 0;
+  // The most telling one first.
+  virtual std::vector<Metric> metrics(const nlohmann::json& result) const = 0;
+  // The result over time or whatever it runs along; our curve comes first.
+  virtual report::LinePlot curves(const nlohmann::json& result) const = 0;
+
+  // Figures of a test: its numbers (`result` may be empty) and `cases` of its
+  // answers.
+  virtual void draw(torch::nn::Module& model, const nlohmann::json& result,
+                    int64_t cases, report::Report& report) = 0;
+  // Figures of the model itself: weights, encodings, masks.
+  virtual void draw_model(torch::nn::Module&, report::Report&) {}
+
+  // What pages and explanations work on; nothing where the task has no such
+  // thing. Cases [first, first + count) as fields over time:
+  virtual std::optional<report::FieldSeries> fields(torch::nn::Module&,
+                                                    data::Split,
+                                                    int64_t /*first*/,
+                                                    int64_t /*count*/) {
+    return std::nullopt;
+  }
+  virtual std::optional<AuditSubject> audit_subject(torch::nn::Module&) {
+    return std::nullopt;
+  }
+  virtual std::optional<PropagatorSubject> propagator_subject(
+      torch::nn::Module&) {
+    return std::nullopt;
+  }
 
   // Applies the model to a user's file and writes the answer to another.
   // Returns what was done, in one line.

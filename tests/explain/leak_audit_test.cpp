@@ -1,5 +1,7 @@
 #include "propagator/explain/leak_audit.h"
 
+#include "propagator/models/heat_former.h"
+#include "propagator/nn/init.h"
 #include "testing.h"
 
 namespace propagator::explain {
@@ -22,7 +24,7 @@ train::AuditSubject running_sum(int64_t ahead) {
 TEST(ExplainLeakAudit, CausalSumIsClean) {
   const auto audit = audit_leaks(running_sum(0), 0);
   EXPECT_EQ(audit.leaks, 0);
-  EXPECT_EQ(audit.outputs_checked, 10);
+  EXPECT_EQ(audit.outputs.size(), 10);
   EXPECT_EQ(audit.pairs_checked, 45);
   EXPECT_EQ(audit.largest_hidden, 0);
   EXPECT_GT(audit.largest_visible, 0);
@@ -36,8 +38,46 @@ TEST(ExplainLeakAudit, OneStepAheadIsFoundAtEveryOutput) {
 
 TEST(ExplainLeakAudit, SampledOutputsIncludeFirstAndLast) {
   const auto audit = audit_leaks(running_sum(1), 0, 3);
-  EXPECT_EQ(audit.outputs_checked, 3);
+  EXPECT_EQ(audit.outputs.size(), 3);
   EXPECT_EQ(audit.leaks, 2);  // outputs 0 and 4; output 9 cannot leak
+}
+
+// The picture's numbers: what output i takes from input i.
+TEST(ExplainLeakAudit, TheDiagonalIsThereInAPublishedModelOnly) {
+  for (const auto inputs :
+       {models::Inputs::kHonest, models::Inputs::kPublished}) {
+    for (const auto mask :
+         {models::MaskType::kBlock, models::MaskType::kCausal}) {
+      models::HeatFormerOptions options;
+      options.mask = mask;
+      options.inputs = inputs;
+      options.visible = 3;
+      options.width = 16;
+      options.layers = 2;
+      options.heads = 4;
+      options.feed_forward = 8;
+      models::HeatFormer model(options, models::FieldShape{12, 5, 5});
+      nn::initialise(model, 1);
+      const auto alpha = torch::full({1}, 0.05);
+      const auto audit = audit_leaks(
+          {random({1, 12, 5, 5}, "frames").to(torch::kFloat32),
+           [&](const torch::Tensor& frames) {
+             return model.forward(frames, alpha);
+           },
+           [&](int64_t output) { return model.first_hidden(output); }},
+          0);
+      ASSERT_EQ(audit.outputs.size(), 12u);
+      for (int64_t k = 3; k < 12; ++k) {
+        const double own = audit.gradients[k][k].item<double>();
+        if (inputs == models::Inputs::kPublished) {
+          EXPECT_GT(own, 1e-4) << k;
+        } else {
+          EXPECT_EQ(own, 0) << k;
+        }
+      }
+      EXPECT_EQ(audit.leaks > 0, inputs == models::Inputs::kPublished);
+    }
+  }
 }
 
 }  // namespace

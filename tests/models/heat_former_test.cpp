@@ -217,5 +217,38 @@ TEST(ModelsHeatFormer, BadSizesAndMisuseAreRefused) {
   EXPECT_THROW(honest->predict(frames().narrow(1, 0, 4), kAlpha), UsageError);
 }
 
+TEST(ModelsHeatFormer, SomeFramesAreTheSameAsInTheWholeForecast) {
+  const torch::NoGradGuard no_grad;
+  for (const auto mask : {MaskType::kBlock, MaskType::kCausal}) {
+    for (const auto predicts : {Predicts::kField, Predicts::kChange}) {
+      auto options = small(mask, Inputs::kHonest);
+      options.predicts = predicts;
+      const auto model = make(options);
+      const auto first = random({2, 3, 5, 6}, "first");
+      const auto all = model->predict(first, kAlpha);
+      const std::vector<int64_t> times{7, 1, 4};
+      const auto some = model->predict_at(first, kAlpha, times);
+      EXPECT_TRUE(near(some,
+                       all.index_select(1, torch::tensor(times, torch::kInt64)),
+                       kFloat64));
+    }
+  }
+}
+
+TEST(ModelsHeatFormer, InsidesAreThePartsThatMakeAPicture) {
+  const auto model = make(small(MaskType::kCausal, Inputs::kPublished));
+  const auto insides = model->insides();
+  EXPECT_EQ(insides.time_encoding.sizes(), (torch::IntArrayRef{12, 16}));
+  const auto weight = model->named_parameters()["output.weight"];
+  EXPECT_TRUE(near(insides.output_emphasis[4][5],
+                   weight[4 * 6 + 5].abs().mean(), kFloat64));
+  // Published causal: query i sees the first three keys and those before it.
+  for (int64_t i = 0; i < 12; ++i) {
+    for (int64_t j = 0; j < 12; ++j) {
+      EXPECT_EQ(insides.mask[i][j].item<bool>(), j < 3 || j < i);
+    }
+  }
+}
+
 }  // namespace
 }  // namespace propagator::models

@@ -54,10 +54,15 @@ class LineTask : public Task {
   nlohmann::json evaluate(torch::nn::Module&, data::Split) override {
     return {};
   }
-  std::string table(const nlohmann::json&) const override { return ""; }
-  std::optional<AuditSubject> audit_subject(torch::nn::Module&) override {
-    return std::nullopt;
+  Summary summary(const nlohmann::json&) const override {
+    return {report::Table({}), {}};
   }
+  std::vector<Metric> metrics(const nlohmann::json&) const override {
+    return {};
+  }
+  report::LinePlot curves(const nlohmann::json&) const override { return {}; }
+  void draw(torch::nn::Module&, const nlohmann::json&, int64_t,
+            report::Report&) override {}
   std::string predict(torch::nn::Module&, const std::string&,
                       const std::string&, const Runtime&) override {
     return "";

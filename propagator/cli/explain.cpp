@@ -1,0 +1,56 @@
+#include "propagator/cli/commands.h"
+#include "propagator/cli/finish.h"
+#include "propagator/explain/explanation.h"
+#include "propagator/explain/run_report.h"
+
+namespace propagator::cli {
+
+void add_explain(CLI::App& app, Action& action) {
+  struct Options {
+    std::string run, from;
+    double work = 1;
+    bool last = false, json = false;
+    Overrides overrides;
+  };
+  const auto o = std::make_shared<Options>();
+  auto* verb = app.add_subcommand(
+      "explain",
+      "What a run's model learned: its propagator beside the true "
+      "one, attention, weights, leaks");
+  verb->footer(
+      "Writes explain.html, explain.json and figures/ into the run's folder.\n"
+      "Examples:\n"
+      "  propagator explain runs/quick\n"
+      "  propagator explain runs/quick --work 10   # more of the propagator");
+  verb->add_option("run", o->run, "The run's folder")->required();
+  verb->add_option("--from", o->from, "A checkpoint (default: the newest)");
+  verb->add_flag("--last", o->last,
+                 "The last weights, not those of the best validation");
+  verb->add_option("--work", o->work,
+                   "Time to spend on the learned propagator, against the "
+                   "usual few seconds")
+      ->check(CLI::PositiveNumber)
+      ->capture_default_str();
+  verb->add_flag("--json", o->json, "Print the numbers as JSON");
+  o->overrides.add_to(*verb, /*with_training=*/false);
+  verb->callback([o, &action] {
+    action = [o] {
+      const auto run = train::RunDirectory::open(o->run);
+      const auto [experiment, runtime, model] =
+          load_for_pages(o->run, o->from, o->overrides,
+                         o->last ? Weights::kLast : Weights::kBest);
+      const auto [page, numbers] = explain::write_explanation(
+          *experiment, *model,
+          o->work * explain::affordable_work(runtime.device), run);
+      if (o->json) {
+        fmt::print("{}\n", numbers.dump(2));
+        return 0;
+      }
+      print_explanation(numbers);
+      fmt::print("  page: {}\n", page.string());
+      return 0;
+    };
+  });
+}
+
+}  // namespace propagator::cli

@@ -1,0 +1,98 @@
+#include "propagator/cli/commands.h"
+#include "propagator/cli/finish.h"
+#include "propagator/core/error.h"
+#include "propagator/explain/comparison.h"
+#include "propagator/explain/run_report.h"
+#include "propagator/report/vtk.h"
+
+namespace propagator::cli {
+namespace {
+
+struct Options {
+  std::vector<std::string> runs;
+  std::string from, out = "comparison", paraview, split = "test";
+  int64_t index = 0;
+  bool force = false;
+  Overrides overrides;
+};
+
+int compare(const Options& o) {
+  expect_free(std::filesystem::path(o.out) / "report.html", o.force);
+  const auto page =
+      explain::write_comparison({o.runs.begin(), o.runs.end()}, o.out);
+  fmt::print("report: {}\n", page.string());
+  return 0;
+}
+
+int for_paraview(const Options& o) {
+  if (std::filesystem::exists(o.paraview)) {
+    throw UsageError(o.paraview + " exists already", "give a new folder");
+  }
+  const auto trained =
+      load_for_pages(o.runs[0], o.from, o.overrides, Weights::kBest);
+  const auto split = config::value_of<data::Split>(o.split);
+  const auto fields = trained.experiment->task().fields(*trained.model, split,
+                                                        o.index, /*count=*/1);
+  if (!fields) throw UsageError("this task has no fields to show");
+  const auto file = report::write_vtk(*fields, 0, o.paraview);
+  fmt::print("ParaView series of {}: {}\n", fields->cases[0], file.string());
+  return 0;
+}
+
+int rebuild(const Options& o) {
+  const auto run = train::RunDirectory::open(o.runs[0]);
+  const auto [experiment, runtime, model] =
+      load_for_pages(o.runs[0], o.from, o.overrides, Weights::kBest);
+  const auto report =
+      explain::write_run_report(*experiment, *model, runtime,
+                                explain::read_result(*experiment, run), run);
+  print_explanation(report.numbers);
+  fmt::print("  report: {}\n", report.page.string());
+  return 0;
+}
+
+}  // namespace
+
+void add_report(CLI::App& app, Action& action) {
+  const auto o = std::make_shared<Options>();
+  auto* verb = app.add_subcommand(
+      "report", "Make a run's page again, compare runs, or export a case");
+  verb->footer(
+      "Examples:\n"
+      "  propagator report runs/quick                  # "
+      "runs/quick/report.html\n"
+      "  propagator report runs/a runs/b --out a-and-b  # a-and-b/report.html\n"
+      "  propagator report runs/quick --paraview plate --case 3");
+  verb->add_option("run", o->runs, "One run's folder, or several to compare")
+      ->required();
+  verb->add_option("--from", o->from, "A checkpoint (default: the newest)");
+  verb->add_option("--out", o->out, "Folder of a comparison")
+      ->capture_default_str();
+  verb->add_flag("--force", o->force, "Replace a comparison that is there");
+  auto* paraview =
+      verb->add_option("--paraview", o->paraview,
+                       "Instead of the page write a case (truth, prediction, "
+                       "error) for ParaView into this new folder");
+  verb->add_option("--case", o->index, "The case for ParaView")
+      ->check(CLI::NonNegativeNumber)
+      ->needs(paraview)
+      ->capture_default_str();
+  verb->add_option("--split", o->split, "Where that case is from")
+      ->check(CLI::IsMember({"train", "validation", "test"}))
+      ->needs(paraview)
+      ->capture_default_str();
+  o->overrides.add_to(*verb, /*with_training=*/false);
+  verb->callback([o, &action] {
+    action = [o] {
+      if (o->runs.size() == 1) {
+        return o->paraview.empty() ? rebuild(*o) : for_paraview(*o);
+      }
+      if (!o->paraview.empty()) {
+        throw UsageError("--paraview takes one run");
+      }
+      return compare(*o);
+    };
+  });
+}
+
+}  // namespace propagator::cli

@@ -1,0 +1,100 @@
+#include "propagator/explain/attention_maps.h"
+
+#include <torch/utils.h>
+
+#include <limits>
+
+#include "propagator/nn/attention.h"
+
+namespace propagator::explain {
+namespace {
+
+constexpr double kHidden = std::numeric_limits<double>::quiet_NaN();
+constexpr int64_t kHiddenShown = 3;  // keys behind a block mask
+
+// Every k-th of the numbers 0 … count-1, so that at most `most` are left.
+torch::Tensor thinned(int64_t count, int64_t most) {
+  return torch::arange(0, count, (count + most - 1) / most, torch::kInt64);
+}
+
+std::vector<double> to_vector(const torch::Tensor& numbers) {
+  const auto flat = numbers.to(torch::kFloat64).contiguous();
+  return {flat.data_ptr<double>(), flat.data_ptr<double>() + flat.numel()};
+}
+
+std::vector<std::string> counted(int64_t count) {
+  std::vector<std::string> names;
+  for (int64_t n = 1; n <= count; ++n) names.push_back(std::to_string(n));
+  return names;
+}
+
+}  // namespace
+
+AttentionMaps attention_maps(torch::nn::Module& model,
+                             const train::AuditSubject& subject, int64_t most) {
+  const torch::NoGradGuard no_grad;
+  model.eval();
+  AttentionMaps maps;
+  std::vector<torch::Tensor> layers;
+  std::vector<nn::MultiHeadAttentionImpl*> observed;
+  const auto keep = [&](const torch::Tensor& all, const nn::PrefixMask& mask) {
+    auto weights = all[0].to(torch::kCPU, torch::kFloat64);  // (H, T, K)
+    const int64_t tokens = weights.size(1);
+    const auto hidden = mask.additive(tokens, torch::kFloat64) != 0;  // (T, T)
+    const auto rows = thinned(tokens, most);
+    const int64_t keys = std::min(weights.size(2) + kHiddenShown, tokens);
+    const auto columns = thinned(keys, most);
+    auto full =
+        torch::full({weights.size(0), tokens, keys}, kHidden, torch::kFloat64);
+    full.slice(2, 0, weights.size(2)).copy_(weights);
+    full.masked_fill_(hidden.slice(1, 0, keys), kHidden);
+    layers.push_back(full.index_select(1, rows).index_select(2, columns));
+    maps.queries = to_vector(rows);
+    maps.keys = to_vector(columns);
+  };
+  for (const auto& module : model.modules()) {
+    if (auto* layer = dynamic_cast<nn::MultiHeadAttentionImpl*>(module.get())) {
+      layer->observe(keep);
+      observed.push_back(layer);
+    }
+  }
+  subject.forward(subject.inputs);
+  for (auto* layer : observed) layer->observe({});
+  if (!layers.empty()) maps.weights = torch::stack(layers);
+  return maps;
+}
+
+void draw(const AttentionMaps& maps, report::Report& report) {
+  const int64_t layers = maps.weights.size(0), heads = maps.weights.size(1);
+  const report::Axis x{"key (token)", maps.keys.front(), maps.keys.back()};
+  const report::Axis y{"query (token)", maps.queries.front(),
+                       maps.queries.back()};
+  const double side =
+      std::clamp(760.0 / static_cast<double>(heads), 44.0, 130.0);
+  report::HeatMaps grid{.title = "Attention of every layer and head",
+                        .x = x,
+                        .y = y,
+                        .panel_width = side,
+                        .panel_height = side,
+                        .ticks = false};
+  for (int64_t n = 0; n < layers; ++n) {
+    report::PanelRow row{.label = fmt::format("layer {}", n + 1),
+                         .bar_label = ""};
+    for (int64_t h = 0; h < heads; ++h) {
+      row.panels.push_back(
+          {n == 0 ? fmt::format("head {}", h + 1) : "", maps.weights[n][h]});
+    }
+    grid.rows.push_back(std::move(row));
+  }
+  report.figure("attention", grid,
+                "Where each head looks: a row is a query, a column a key; "
+                "grey is hidden by the mask. One scale a layer.");
+  report.explorer(report::MapChoices{
+      .label = "attention weight",
+      .x = x,
+      .y = y,
+      .choices = {{"layer", counted(layers)}, {"head", counted(heads)}},
+      .maps = maps.weights.flatten(0, 1)});
+}
+
+}  // namespace propagator::explain

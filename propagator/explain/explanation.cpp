@@ -1,0 +1,56 @@
+#include "propagator/explain/explanation.h"
+
+#include "propagator/explain/attention_maps.h"
+#include "propagator/explain/leak_audit.h"
+#include "propagator/explain/learned_propagator.h"
+
+namespace propagator::explain {
+namespace {
+
+// Enough for a picture of the dependences.
+constexpr int64_t kAuditedOutputs = 32;
+
+}  // namespace
+
+double affordable_work(const torch::Device& device) {
+  return device.is_cpu() ? 8e11 : 2e14;
+}
+
+nlohmann::json explain_model(train::Task& task, torch::nn::Module& model,
+                             int64_t seed, double most_work,
+                             report::Report& report) {
+  nlohmann::json numbers;
+  model.eval();
+  if (const auto subject = task.propagator_subject(model)) {
+    const auto propagator = learn_propagator(*subject, seed, most_work);
+    numbers["learned_propagator"] = propagator.to_json();
+    numbers["learned_propagator"]["verdict"] = propagator.verdict();
+    report.section("The learned propagator");
+    report.text(
+        "A propagator carries the first frame to a later one. Here is the one "
+        "that the model has learned, its derivative with respect to frame 0, "
+        "beside the true one of the finite-difference scheme.");
+    report.text(
+        fmt::format("The learned propagator is {}.", propagator.verdict()));
+    draw(propagator, *subject, report);
+  }
+  report.section("Inside the model");
+  task.draw_model(model, report);
+  const auto subject = task.audit_subject(model);
+  if (!subject) return numbers;
+  const auto maps = attention_maps(model, *subject);
+  if (maps.weights.defined()) draw(maps, report);
+  const auto audit = audit_leaks(*subject, seed, kAuditedOutputs);
+  numbers["leak_audit"] = audit.to_json();
+  numbers["leak_audit"]["verdict"] = audit.verdict();
+  report.section("Leak audit");
+  report.text(
+      "A forecast must not see its answer. The gradient of each output is "
+      "taken with respect to every input; on an input that is hidden from the "
+      "output it has to be exactly zero.");
+  report.verdict(audit.leaks == 0, audit.verdict());
+  draw(audit, report);
+  return numbers;
+}
+
+}  // namespace propagator::explain

@@ -1,0 +1,20 @@
+#pragma once
+
+#include <nlohmann/json.hpp>
+
+#include "propagator/train/task.h"
+
+namespace propagator::explain {
+
+// Floating-point operations that an explanation may spend on the learned
+// propagator: some seconds of the device.
+double affordable_work(const torch::Device& device);
+
+// What the model learned, in sections of a page: its propagator beside the
+// true one, where it looks, its weights and encodings, what its outputs depend
+// on. Returns the numbers, each part with its `verdict`.
+nlohmann::json explain_model(train::Task& task, torch::nn::Module& model,
+                             int64_t seed, double most_work,
+                             report::Report& report);
+
+}  // namespace propagator::explain

@@ -1,0 +1,247 @@
+#include "propagator/explain/learned_propagator.h"
+
+#include <ATen/ops/linalg_svdvals.h>
+#include <torch/utils.h>
+
+#include "propagator/core/progress.h"
+#include "propagator/core/random.h"
+
+namespace propagator::explain {
+namespace {
+
+using report::HeatMaps;
+using report::LinePlot;
+using report::PanelRow;
+using report::Series;
+
+// States that go through the model at once.
+constexpr int64_t kBatch = 64;
+// Fewer random directions than this say too little.
+constexpr int64_t kFewestDirections = 16;
+
+// J_t d for directions (N, R, C) → (N, times, R, C), in float64. The step
+// balances rounding, ε/h, against curvature, h².
+torch::Tensor model_response(const train::PropagatorSubject& subject,
+                             const torch::Tensor& directions) {
+  const bool single = subject.state.scalar_type() == torch::kFloat32;
+  const double step = single ? 1e-2 : 1e-4;
+  const auto size = directions.abs().amax({1, 2}, /*keepdim=*/true);
+  const auto change = directions / size * step;
+  const auto up = subject.model(subject.state + change).to(torch::kFloat64);
+  const auto down = subject.model(subject.state - change).to(torch::kFloat64);
+  return (up - down) / (2 * step) * size.to(torch::kFloat64).unsqueeze(1);
+}
+
+torch::Tensor true_response(const train::PropagatorSubject& subject,
+                            const torch::Tensor& directions) {
+  return subject.truth(directions.to(torch::kFloat64));
+}
+
+torch::Tensor given_response(const train::PropagatorSubject& subject,
+                             const torch::Tensor& directions) {
+  return subject.given(directions.to(torch::kFloat64));
+}
+
+// Sums over directions and nodes: (times).
+torch::Tensor squares(const torch::Tensor& responses) {
+  return responses.square().sum({0, 2, 3}).cpu();
+}
+
+std::vector<double> to_vector(const torch::Tensor& values) {
+  const auto flat = values.cpu().to(torch::kFloat64).contiguous();
+  return {flat.data_ptr<double>(), flat.data_ptr<double>() + flat.numel()};
+}
+
+// Squares of the columns of J - Aᵗ, Aᵛ - Aᵗ and Aᵗ, summed over columns that
+// come in parts.
+struct Sums {
+  torch::Tensor wrong, to_learn, truth;  // (times)
+
+  void add(const torch::Tensor& ours, const torch::Tensor& right,
+           const torch::Tensor& given) {
+    const auto more = [](torch::Tensor& sum, const torch::Tensor& part) {
+      sum = sum.defined() ? sum + squares(part) : squares(part);
+    };
+    more(wrong, ours - right);
+    more(to_learn, given - right);
+    more(truth, right);
+  }
+  LearnedPropagator::Distance distance() const {
+    return {to_vector((wrong / to_learn).sqrt()),
+            to_vector((wrong / truth).sqrt())};
+  }
+};
+
+// A unit change at every node, or random signs at all of them.
+torch::Tensor choose_directions(const train::PropagatorSubject& subject,
+                                int64_t seed, double most_work) {
+  const int64_t rows = subject.state.size(0), cols = subject.state.size(1);
+  const int64_t nodes = rows * cols;
+  const double affordable = most_work / (2 * subject.work);
+  if (static_cast<double>(nodes) <= affordable) {
+    return torch::eye(nodes, subject.state.options()).view({nodes, rows, cols});
+  }
+  const int64_t count =
+      std::max(kFewestDirections, static_cast<int64_t>(affordable));
+  return RandomStream(seed, "propagator")
+      .uniform({count, rows, cols}, -1, 1, torch::kFloat64)
+      .sign()
+      .to(subject.state.options());
+}
+
+std::string percent(double share) {
+  return fmt::format("{:.3g} %", 100 * share);
+}
+
+}  // namespace
+
+std::string LearnedPropagator::verdict() const {
+  return fmt::format(
+      "at frame {} its error is {} in the directions of the data, {} {} "
+      "(100 % is a model that keeps the last given frame); it differs from "
+      "the true one by {} and {}",
+      times.back(), percent(data.error.back()), percent(node.error.back()),
+      every_node() ? "over changes at single nodes"
+                   : fmt::format("over {} random directions", directions),
+      percent(data.difference.back()), percent(node.difference.back()));
+}
+
+nlohmann::json LearnedPropagator::to_json() const {
+  return {{"times", times},
+          {"data_error", data.error},
+          {"data_difference", data.difference},
+          {"node_error", node.error},
+          {"node_difference", node.difference},
+          {"directions", directions},
+          {"nodes", nodes}};
+}
+
+LearnedPropagator learn_propagator(const train::PropagatorSubject& subject,
+                                   int64_t seed, double most_work) {
+  const torch::NoGradGuard no_grad;
+  LearnedPropagator result;
+  result.times = subject.times;
+  const int64_t rows = subject.state.size(0), cols = subject.state.size(1);
+  result.nodes = rows * cols;
+
+  const auto directions = choose_directions(subject, seed, most_work);
+  result.directions = directions.size(0);
+  const size_t middle = subject.times.size() / 2;
+  result.spectrum_time = subject.times[middle];
+  Sums sums;
+  std::vector<torch::Tensor> model_columns, true_columns;
+  Progress progress("learned propagator", result.directions);
+  for (int64_t n = 0; n < result.directions; n += kBatch) {
+    const auto part = directions.slice(0, n, n + kBatch);
+    const auto ours = model_response(subject, part);
+    const auto truth = true_response(subject, part);
+    sums.add(ours, truth, given_response(subject, part));
+    const auto at_middle = static_cast<int64_t>(middle);
+    model_columns.push_back(ours.select(1, at_middle).flatten(1).cpu());
+    true_columns.push_back(truth.select(1, at_middle).flatten(1).cpu());
+    progress.update(n + part.size(0));
+  }
+  result.node = sums.distance();
+  // Random signs carry each singular value about √directions times.
+  const double scale =
+      result.every_node()
+          ? 1
+          : 1 / std::sqrt(static_cast<double>(result.directions));
+  result.spectrum_model = at::linalg_svdvals(torch::cat(model_columns)) * scale;
+  result.spectrum_truth = at::linalg_svdvals(torch::cat(true_columns)) * scale;
+
+  const auto data_model = model_response(subject, subject.ensemble);
+  const auto data_truth = true_response(subject, subject.ensemble);
+  Sums data_sums;
+  data_sums.add(data_model, data_truth,
+                given_response(subject, subject.ensemble));
+  result.data = data_sums.distance();
+  result.data_model = data_model[0].cpu();
+  result.data_truth = data_truth[0].cpu();
+
+  auto source = torch::zeros_like(subject.state);
+  source[rows / 2][cols / 3] = 1;
+  result.source = source.cpu();
+  result.source_model = model_response(subject, source.unsqueeze(0))[0].cpu();
+  result.source_truth = true_response(subject, source.unsqueeze(0))[0].cpu();
+  return result;
+}
+
+namespace {
+
+// Truth, model and their difference, a row for each of three times.
+HeatMaps responses(const LearnedPropagator& propagator,
+                   const train::PropagatorSubject& subject,
+                   const torch::Tensor& truth, const torch::Tensor& model) {
+  HeatMaps maps{.title = "",
+                .x = subject.x,
+                .y = subject.y,
+                .panel_width = 190,
+                .panel_height = 190};
+  const auto last = static_cast<int64_t>(propagator.times.size()) - 1;
+  for (const int64_t n : {int64_t{1}, last / 2, last}) {
+    maps.rows.push_back({.label = fmt::format("frame {}", propagator.times[n]),
+                         .bar_label = subject.quantity,
+                         .scale = report::Scale::kDiverging,
+                         .panels = {{"true propagator", truth[n]},
+                                    {"learned", model[n]},
+                                    {"difference", model[n] - truth[n]}}});
+  }
+  return maps;
+}
+
+}  // namespace
+
+void draw(const LearnedPropagator& p, const train::PropagatorSubject& subject,
+          report::Report& report) {
+  const std::vector<double> times(p.times.begin(), p.times.end());
+  const std::string changes = p.every_node() ? "single nodes" : "random";
+  const auto dashed = Series::Style::kDashed;
+  report.figure(
+      "propagator-error",
+      LinePlot{
+          .title = "Learned propagator against the true one",
+          .x = {.label = "frame", .log = true},
+          .y = {.label = "distance", .log = true},
+          .series = {{"data: error", times, p.data.error},
+                     {changes + ": error", times, p.node.error},
+                     {"data: difference", times, p.data.difference, dashed},
+                     {changes + ": difference", times, p.node.difference,
+                      dashed}}},
+      "How far the model's response to a small change of frame 0 is from the "
+      "true one. Error: as a share of what a model misses that keeps the last "
+      "given frame. Difference: as a share of the true response. The training "
+      "data vary in few directions; of changes at single nodes the model was "
+      "told nothing.");
+  auto data = responses(p, subject, p.data_truth, p.data_model);
+  data.title = "Response to the difference of two training cases";
+  report.figure("propagator-data", data,
+                "A change of frame 0 such as the training data contain, "
+                "carried to later frames; one scale a row.");
+  auto source = responses(p, subject, p.source_truth, p.source_model);
+  source.title = "Response to a point source";
+  report.figure("propagator-source", source,
+                "One column of each propagator: one node of frame 0 is warmer "
+                "by one unit. The training data contain no such thing.");
+  const auto index = [](const torch::Tensor& values) {
+    return to_vector(torch::arange(1, values.numel() + 1, torch::kFloat64));
+  };
+  report.figure(
+      "propagator-spectrum",
+      LinePlot{
+          .title = fmt::format("Singular values at frame {}", p.spectrum_time),
+          .x = {.label = "number"},
+          .y = {.label = "singular value", .log = true},
+          .series = {{"true propagator", index(p.spectrum_truth),
+                      to_vector(p.spectrum_truth.clamp_min(1e-12))},
+                     {"learned", index(p.spectrum_model),
+                      to_vector(p.spectrum_model.clamp_min(1e-12))}}},
+      p.every_node()
+          ? "How strongly each propagator carries its directions, strongest "
+            "first: edges stay, fine patterns die out."
+          : fmt::format("How strongly each propagator carries {} random "
+                        "directions (all of them would take too long here).",
+                        p.directions));
+}
+
+}  // namespace propagator::explain

@@ -1,0 +1,474 @@
+// Builds the explorers of the report: every div.explorer holds its data as
+// JSON, and this script adds the controls. Nothing is fetched from anywhere.
+(() => {
+'use strict';
+
+function element(tag, attributes = {}, ...children) {
+  const node = document.createElement(tag);
+  for (const [name, value] of Object.entries(attributes)) {
+    node.setAttribute(name, value);
+  }
+  node.append(...children);
+  return node;
+}
+
+function decode(base64, count, bytesEach, what) {
+  const text = atob(base64);
+  if (text.length !== count * bytesEach) {
+    throw new Error(`[${what}] expected ${count * bytesEach} bytes but got ` +
+                    text.length);
+  }
+  const bytes = new Uint8Array(text.length);
+  for (let i = 0; i < bytes.length; ++i) bytes[i] = text.charCodeAt(i);
+  // Every machine with a browser is little-endian, as the data are.
+  return bytesEach === 2 ? new Uint16Array(bytes.buffer) : bytes;
+}
+
+// ---- Numbers and axes ------------------------------------------------------
+
+// "x (m)" -> {name: "x", unit: "m"}
+function splitLabel(label) {
+  const match = /^(.*?)\s*\(([^()]*)\)\s*$/.exec(label);
+  return match ? {name: match[1], unit: match[2]} : {name: label, unit: ''};
+}
+
+// Writes numbers that lie `step` apart with just enough decimals to tell them
+// apart: 0.04 -> 2, 0.25 -> 2, 4 -> 0. `largest` decides on the exponent form.
+function formatter(step, largest) {
+  if (!(step > 0)) return value => String(+value.toPrecision(4));
+  let digits = Math.max(0, -Math.floor(Math.log10(step)));
+  const scaled = step * 10 ** digits;
+  if (Math.abs(scaled - Math.round(scaled)) > 1e-6 * scaled) ++digits;
+  if (largest >= 1e6 || (largest < 0.01 && digits > 4)) {
+    return value => value === 0 ? '0' : value.toExponential(1);
+  }
+  // Rounding must not leave "-0.00".
+  return value => value.toFixed(Math.min(digits, 12)).replace(/^-(0\.?0*)$/, '$1');
+}
+
+function formatAll(values) {
+  const step = Math.abs(values[1] - values[0]);
+  return values.map(formatter(step, Math.max(...values.map(Math.abs))));
+}
+
+// Round numbers between low and high, about `count` of them.
+function niceTicks(low, high, count, smallestStep = 0) {
+  const rough = Math.max((high - low) / count, smallestStep);
+  if (!(rough > 0)) return [low];
+  const power = 10 ** Math.floor(Math.log10(rough) + 1e-9);
+  const step = power * [1, 2, 5, 10].find(k => k * power >= rough * 0.999);
+  const ticks = [];
+  const end = Math.floor(high / step + 1e-9);
+  for (let k = Math.ceil(low / step - 1e-9); k <= end; ++k) ticks.push(k * step);
+  return ticks;
+}
+
+// `count` nodes from axis.first to axis.last, a node in the middle of its cell.
+function makeAxis(axis, count) {
+  const length = axis.last - axis.first;
+  const step = Math.abs(length) / Math.max(count - 1, 1);
+  const largest = Math.max(Math.abs(axis.first), Math.abs(axis.last));
+  const format = formatter(step, largest);
+  return {
+    ...splitLabel(axis.label), ...axis, count, length, step,
+    text: k => format(axis.first + length * k / Math.max(count - 1, 1)),
+    fraction: value =>
+        ((length ? (value - axis.first) / length * (count - 1) : 0) + 0.5) / count,
+  };
+}
+
+// Fields show the two ends; maps show round ticks.
+function drawAxis(axis, side, ticked) {
+  const low = Math.min(axis.first, axis.last);
+  const high = Math.max(axis.first, axis.last);
+  const values = ticked ? niceTicks(low, high, 8, axis.step)
+                        : axis.length ? [axis.first, axis.last] : [axis.first];
+  const texts = ticked ? formatAll(values) : values.map(v => String(+v.toPrecision(4)));
+  const strip = element('div', {class: `${side}-axis${ticked ? ' ticked' : ''}`},
+                        element('span', {class: 'name'}, axis.label));
+  values.forEach((value, i) => {
+    const tick = element('span', {class: 'tick'}, texts[i]);
+    tick.style[side === 'x' ? 'left' : 'top'] = `${100 * axis.fraction(value)}%`;
+    strip.append(tick);
+  });
+  if (side === 'y') {
+    const width = Math.max(...texts.map(text => text.length)) + 1.2;
+    strip.style.width = `calc(${width}ch + 1.3em)`;
+  }
+  return strip;
+}
+
+// ---- One picture with its axes and colour bar ------------------------------
+
+function readColours() {
+  const maps = JSON.parse(document.getElementById('colour-maps').textContent);
+  const pack = hex => {
+    const rgb = parseInt(hex.slice(1), 16);
+    return [rgb >> 16, (rgb >> 8) & 255, rgb & 255];
+  };
+  return {sequential: maps.sequential.map(pack),
+          diverging: maps.diverging.map(pack), none: pack(maps.none)};
+}
+
+// One canvas pixel per node; the style sheet enlarges them unblurred.
+function paint(canvas, colourOf) {
+  const image = new ImageData(canvas.width, canvas.height);
+  for (let i = 0; i < canvas.width * canvas.height; ++i) {
+    const [r, g, b] = colourOf(i);
+    image.data.set([r, g, b, 255], 4 * i);
+  }
+  canvas.getContext('2d').putImageData(image, 0, 0);
+}
+
+function makePanel({kind, title, note, x, y, colours, aspect, ticked}) {
+  const canvas = element('canvas', {
+    class: kind, width: x.count, height: y.count, tabindex: 0, role: 'img',
+    'aria-label': `${title}: arrow keys move the marked node, Enter pins it`});
+  canvas.style.aspectRatio = aspect;
+  const marker = element('div', {class: 'marker'});
+  marker.style.width = `${100 / x.count}%`;
+  marker.style.height = `${100 / y.count}%`;
+  const bar = element('canvas', {width: colours.length, height: 1});
+  paint(bar, i => colours[i]);
+  const numbers = element('div', {class: 'numbers'});
+  const box = element('div', {class: 'panel'},
+      element('div', {class: 'title'}, element('b', {}, title), ` ${note}`),
+      drawAxis(y, 'y', ticked),
+      element('div', {class: 'field'}, canvas, marker),
+      drawAxis(x, 'x', ticked),
+      element('div', {class: 'bar'}, bar, numbers));
+  return {
+    box, canvas,
+    mark({row, col, pinned}) {
+      marker.style.left = `${100 * col / x.count}%`;
+      marker.style.top = `${100 * row / y.count}%`;
+      marker.classList.toggle('pinned', pinned);
+    },
+    setRange(low, high) {
+      const texts = formatAll([low, (low + high) / 2, high]);
+      numbers.replaceChildren(...texts.map(text => element('span', {}, text)));
+    },
+  };
+}
+
+// The marked node, shared by all panels. It stays when the mouse leaves, so
+// that the slider can be moved while a node is watched; `changed` redraws.
+function makeCursor(panels, rows, cols, changed) {
+  const cursor = {row: rows >> 1, col: cols >> 1, pinned: false};
+  const show = () => {
+    panels.forEach(panel => panel.mark(cursor));
+    changed();
+  };
+  const moveTo = (row, col) => {
+    cursor.row = Math.min(Math.max(row, 0), rows - 1);
+    cursor.col = Math.min(Math.max(col, 0), cols - 1);
+    show();
+  };
+  const moveToPoint = (canvas, x, y) => {
+    const {clientWidth, clientHeight} = canvas;
+    if (x < 0 || y < 0 || x > clientWidth || y > clientHeight) return;
+    moveTo(Math.floor(y / clientHeight * rows), Math.floor(x / clientWidth * cols));
+  };
+  const onTouch = event => {
+    if (cursor.pinned) return;
+    const box = event.target.getBoundingClientRect();
+    const {clientX, clientY} = event.touches[0];
+    moveToPoint(event.target, clientX - box.left, clientY - box.top);
+  };
+  const arrows = {ArrowUp: [-1, 0], ArrowDown: [1, 0],
+                  ArrowLeft: [0, -1], ArrowRight: [0, 1]};
+  for (const {canvas} of panels) {
+    canvas.addEventListener('mousemove', event => {
+      if (!cursor.pinned) moveToPoint(canvas, event.offsetX, event.offsetY);
+    });
+    canvas.addEventListener('touchstart', onTouch, {passive: true});
+    canvas.addEventListener('touchmove', onTouch, {passive: true});
+    canvas.addEventListener('click', event => {
+      cursor.pinned = !cursor.pinned;
+      moveToPoint(canvas, event.offsetX, event.offsetY);
+      show();
+    });
+    canvas.addEventListener('keydown', event => {
+      if (arrows[event.key]) {
+        const [down, right] = arrows[event.key];
+        moveTo(cursor.row + down, cursor.col + right);
+      } else if (event.key === 'Enter') {
+        cursor.pinned = !cursor.pinned;
+        show();
+      } else {
+        return;
+      }
+      event.preventDefault();  // the arrows would scroll the page
+    });
+  }
+  return {cursor, show};
+}
+
+function makeSelect(name, values, changed) {
+  const select = element('select', {class: name}, ...values.map(
+      (value, i) => element('option', {value: i}, value)));
+  select.addEventListener('change', changed);
+  return select;
+}
+
+// ---- Line chart of one node over time --------------------------------------
+
+function drawChart(canvas, {times, now, truth, prediction, xLabel, yLabel, span}) {
+  const width = canvas.clientWidth, height = canvas.clientHeight;
+  if (!width) return;  // inside a closed <details>
+  // At least two pixels per point, so that the chart prints sharply.
+  const ratio = Math.max(window.devicePixelRatio || 1, 2);
+  canvas.width = width * ratio;
+  canvas.height = height * ratio;
+  const pen = canvas.getContext('2d');
+  pen.scale(ratio, ratio);
+  pen.font = `12px ${getComputedStyle(canvas).fontFamily}`;
+
+  let low = Math.min(...truth, ...prediction);
+  let high = Math.max(...truth, ...prediction);
+  // A constant node would otherwise fill the chart with rounding noise.
+  const pad = Math.max(0.06 * (high - low), 0.01 * span, 1e-12 * Math.abs(high));
+  low -= pad || 1;
+  high += pad || 1;
+  const first = times[0], last = times[times.length - 1];
+  const ticks = niceTicks(low, high, 6);
+  const texts = formatAll(ticks);
+  const left = 30 + Math.max(...texts.map(text => pen.measureText(text).width));
+  const right = width - 14, top = 8, bottom = height - 40;
+  const toX = t => left + (right - left) * (t - first) / (last - first || 1);
+  const toY = v => bottom - (bottom - top) * (v - low) / (high - low);
+  const line = (points, colour, thickness, dashes = []) => {
+    pen.beginPath();
+    points.forEach(([x, y]) => pen.lineTo(x, y));
+    pen.strokeStyle = colour;
+    pen.lineWidth = thickness;
+    pen.setLineDash(dashes);
+    pen.stroke();
+  };
+
+  pen.fillStyle = '#444';
+  pen.textAlign = 'right';
+  pen.textBaseline = 'middle';
+  ticks.forEach((tick, i) => {
+    line([[left, toY(tick)], [right, toY(tick)]], '#e4e4e4', 1);
+    pen.fillText(texts[i], left - 6, toY(tick));
+  });
+  pen.textAlign = 'center';
+  pen.textBaseline = 'top';
+  const timeTicks = niceTicks(first, last, Math.max(2, Math.min(10, width / 70)));
+  formatAll(timeTicks).forEach((text, i) => {
+    line([[toX(timeTicks[i]), bottom], [toX(timeTicks[i]), bottom + 4]], '#888', 1);
+    pen.fillText(text, toX(timeTicks[i]), bottom + 7);
+  });
+  pen.fillText(xLabel, (left + right) / 2, height - 15);
+  pen.save();
+  pen.translate(2, (top + bottom) / 2);
+  pen.rotate(-Math.PI / 2);
+  pen.fillText(yLabel, 0, 0);
+  pen.restore();
+  line([[left, top], [left, bottom], [right, bottom]], '#888', 1);
+
+  line([[toX(times[now]), top], [toX(times[now]), bottom]], '#9a9a9a', 1);
+  // Orange dashes on black: told apart by the colour-blind and on paper.
+  for (const [series, colour, dashes] of [[truth, '#222', []],
+                                          [prediction, '#d55e00', [6, 4]]]) {
+    line(times.map((t, i) => [toX(t), toY(series[i])]), colour, 1.8, dashes);
+    pen.beginPath();
+    pen.arc(toX(times[now]), toY(series[now]), 3.2, 0, 2 * Math.PI);
+    pen.fillStyle = colour;
+    pen.fill();
+  }
+}
+
+// ---- The two kinds of explorer ---------------------------------------------
+
+// Pictures keep the shape of the body where both axes have one unit.
+function aspectOf(x, y) {
+  const physical = x.unit === y.unit && x.length && y.length;
+  const ratio = physical ? Math.abs(x.length / y.length) : x.count / y.count;
+  return Math.min(Math.max(ratio, 0.4), 4);
+}
+
+function buildFields(box, data, report) {
+  const {rows, cols, times} = data;
+  const size = rows * cols;
+  const x = makeAxis(data.x, cols), y = makeAxis(data.y, rows);
+  const colours = readColours();
+  const shared = {x, y, aspect: aspectOf(x, y)};
+  const truthPanel = makePanel({...shared, kind: 'truth', title: 'truth',
+      note: data.label, colours: colours.sequential});
+  const predictionPanel = makePanel({...shared, kind: 'prediction',
+      title: 'prediction', note: data.label, colours: colours.sequential});
+  const errorPanel = makePanel({...shared, kind: 'error', title: 'error',
+      note: `prediction - truth${data.unit ? ` (${data.unit})` : ''}`,
+      colours: colours.diverging});
+  const panels = [truthPanel, predictionPanel, errorPanel];
+
+  // Decoded when looked at: a page may carry many cases.
+  function load(index) {
+    const {name, low, high, error, ...packed} = data.cases[index];
+    const truth = decode(packed.truth, times.length * size, 2, `${name}, truth`);
+    const difference =
+        decode(packed.difference, times.length * size, 2, `${name}, difference`);
+    return {
+      low, high, error,
+      truth: i => low + (high - low) * truth[i] / 65535,
+      difference: i => error * (2 * difference[i] / 65535 - 1),
+      truthColour: i => truth[i] >> 8,
+      differenceColour: i => difference[i] >> 8,
+    };
+  }
+
+  const select = makeSelect(
+      'case', data.cases.map(c => c.name), () => report(chooseCase));
+  const play = element('button', {class: 'play', type: 'button'}, 'Play');
+  const slider = element('input', {class: 'time', type: 'range', min: 0,
+      max: times.length - 1, step: 1, 'aria-label': data.time_label});
+  // The first frame is often the given one, without any error to look at.
+  slider.value = times.length >> 1;
+  const clock = element('span', {class: 'now'});
+  const readout = element('output', {class: 'readout'});
+  const where = element('span');
+  const chart = element('canvas', {class: 'chart', role: 'img',
+      'aria-label': `${data.label} at the marked node over time`});
+  const time = splitLabel(data.time_label);
+  let current;
+
+  function chooseCase() {
+    current = load(Number(select.value));
+    panels.forEach(panel => panel.setRange(current.low, current.high));
+    errorPanel.setRange(-current.error, current.error);
+    showTime();
+  }
+
+  function showTime() {
+    const start = Number(slider.value) * size;
+    const {low, high, truth, difference} = current;
+    const scale = high > low ? 255 / (high - low) : 0;
+    const clamp = level => Math.min(Math.max(Math.round(level), 0), 255);
+    paint(truthPanel.canvas, i => colours.sequential[current.truthColour(start + i)]);
+    paint(predictionPanel.canvas, i => colours.sequential[
+        clamp((truth(start + i) + difference(start + i) - low) * scale)]);
+    paint(errorPanel.canvas, i => colours.diverging[current.differenceColour(start + i)]);
+    const now = String(+times[slider.value].toPrecision(6));
+    clock.textContent = `${time.name} ${now}${time.unit && ' '}${time.unit}`;
+    slider.setAttribute('aria-valuetext', clock.textContent);
+    pointer.show();
+  }
+
+  function showNode() {
+    const {row, col, pinned} = pointer.cursor;
+    const now = Number(slider.value), node = row * cols + col;
+    const truth = times.map((_, t) => current.truth(t * size + node));
+    const differences = times.map((_, t) => current.difference(t * size + node));
+    const prediction = truth.map((value, t) => value + differences[t]);
+    const place = `${x.name} = ${x.text(col)}, ${y.name} = ${y.text(row)}`;
+    readout.textContent = `${place}: truth ${truth[now].toPrecision(5)}, ` +
+        `prediction ${prediction[now].toPrecision(5)}, ` +
+        `error ${differences[now].toExponential(1)}`;
+    Object.assign(readout.dataset, {row, col, time: times[now], truth: truth[now],
+        prediction: prediction[now], error: differences[now]});
+    where.textContent = place + (pinned ? ' (pinned)' : '');
+    drawChart(chart, {times, now, truth, prediction, xLabel: data.time_label,
+        yLabel: data.label, span: current.high - current.low});
+  }
+  const pointer = makeCursor(panels, rows, cols, showNode);
+
+  let timer = null;
+  function setPlaying(playing) {
+    clearInterval(timer);
+    // About eight seconds for all; slow steps for who asked for less motion.
+    const calm = matchMedia('(prefers-reduced-motion: reduce)').matches;
+    const pause = calm ? 600 : Math.min(Math.max(8000 / times.length, 40), 400);
+    timer = playing ? setInterval(() => {
+      slider.value = (Number(slider.value) + 1) % times.length;
+      showTime();
+    }, pause) : null;
+    play.textContent = playing ? 'Pause' : 'Play';
+    readout.setAttribute('aria-live', playing ? 'off' : 'polite');
+  }
+  play.addEventListener('click', () => setPlaying(timer === null));
+  slider.addEventListener('input', () => { setPlaying(false); showTime(); });
+
+  chooseCase();
+  box.append(
+      element('div', {class: 'controls'}, select, play, slider, clock),
+      element('div', {class: 'panels'}, ...panels.map(panel => panel.box)),
+      readout,
+      element('p', {class: 'hint'},
+          'Hover or use the arrow keys to read a node; click to pin it.'),
+      element('div', {class: 'legend'}, element('b', {}, where),
+          element('span', {class: 'key truth-key'}, 'truth'),
+          element('span', {class: 'key prediction-key'}, 'prediction')),
+      chart);
+  new ResizeObserver(showNode).observe(chart);
+}
+
+function buildMaps(box, data, report) {
+  const {rows, cols} = data;
+  const x = makeAxis(data.x, cols), y = makeAxis(data.y, rows);
+  const colours = readColours();
+  const kHidden = 255;
+  const panel = makePanel({x, y, aspect: 1, ticked: true, kind: 'map',
+      title: data.label, note: '', colours: colours.sequential});
+  const readout = element('output', {class: 'readout'});
+  const swatch = element('span', {class: 'swatch'});
+  swatch.style.borderColor = `rgb(${colours.none})`;
+  const hiddenKey = element('div', {class: 'hint'}, swatch, 'hidden by the mask');
+  const selects = data.choices.map(
+      choice => makeSelect(choice.name, choice.values, () => report(chooseMap)));
+  let current;
+
+  function chooseMap() {
+    const index = data.choices.reduce((sum, choice, i) =>
+        sum * choice.values.length + Number(selects[i].value), 0);
+    const {low, high, data: packed} = data.maps[index];
+    const levels = decode(packed, rows * cols, 1, `map ${index}`);
+    current = {levels, value: i => low + (high - low) * levels[i] / 254};
+    paint(panel.canvas, i => levels[i] === kHidden
+        ? colours.none : colours.sequential[Math.round(levels[i] * 255 / 254)]);
+    panel.setRange(low, high);
+    hiddenKey.style.visibility = levels.includes(kHidden) ? 'visible' : 'hidden';
+    pointer.show();
+  }
+
+  function showNode() {
+    const {row, col} = pointer.cursor;
+    const node = row * cols + col;
+    const hidden = current.levels[node] === kHidden;
+    readout.textContent = `${y.name} ${y.text(row)}, ${x.name} ${x.text(col)}: ` +
+        (hidden ? 'hidden by the mask' : current.value(node).toPrecision(3));
+    Object.assign(readout.dataset,
+        {row, col, value: hidden ? 'hidden' : current.value(node)});
+  }
+  const pointer = makeCursor([panel], rows, cols, showNode);
+
+  chooseMap();
+  box.append(
+      element('div', {class: 'controls'}, ...data.choices.map((choice, i) =>
+          element('label', {}, `${choice.name} `, selects[i]))),
+      element('div', {class: 'panels'}, panel.box,
+          element('div', {class: 'side'}, readout, hiddenKey)));
+}
+
+// A broken explorer says so in its place and leaves the rest of the page alone.
+const builders = {fields: buildFields, maps: buildMaps};
+for (const box of document.querySelectorAll('.explorer')) {
+  const message = element('p', {class: 'missing', hidden: ''});
+  box.append(message);
+  const report = action => {
+    message.hidden = true;
+    try {
+      action();
+    } catch (error) {
+      message.textContent = `This explorer could not be shown: ${error.message}`;
+      message.hidden = false;
+    }
+  };
+  report(() => {
+    const build = builders[box.dataset.kind];
+    if (!build) throw new Error(`unknown kind "${box.dataset.kind}"`);
+    build(box, JSON.parse(box.querySelector('script').textContent), report);
+  });
+}
+})();

@@ -1,0 +1,46 @@
+#pragma once
+
+#include <torch/types.h>
+
+#include <string>
+#include <vector>
+
+namespace propagator::report {
+
+// An axis of a figure. Over a field, row or column 0 lies at `first` and the
+// last one at `last`.
+struct Axis {
+  std::string label = "";  // with its unit: "x (m)"
+  double first = 0;
+  double last = 0;
+  bool log = false;
+};
+
+// A field that changes in time, as it is and as it was computed, for a few
+// cases: what panels, the animation, the explorer and ParaView show.
+struct FieldSeries {
+  std::string quantity = "";  // "temperature"
+  std::string unit = "";      // "K"; empty for a number without one
+  std::string time_label = "frame";
+  std::vector<double> times = {};       // T
+  std::vector<std::string> cases = {};  // N names
+  Axis x = {}, y = {};
+  torch::Tensor truth = {};       // (N, T, R, C)
+  torch::Tensor prediction = {};  // (N, T, R, C)
+
+  // "temperature (K)"
+  std::string label() const {
+    return unit.empty() ? quantity : quantity + " (" + unit + ")";
+  }
+  // The same with at most `most` frames, first and last included.
+  FieldSeries thinned(int64_t most) const;
+};
+
+// Smallest and largest value of truth and prediction together in one case, and
+// the largest |error|. A range without extent is widened.
+struct FieldRange {
+  double low, high, error;
+};
+FieldRange range_of(const FieldSeries& series, int64_t index);
+
+}  // namespace propagator::report

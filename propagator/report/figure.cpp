@@ -1,0 +1,26 @@
+#include "propagator/report/figure.h"
+
+#include <algorithm>
+#include <cmath>
+
+namespace propagator::report {
+
+std::pair<double, double> limits(const PanelRow& row) {
+  if (row.range) return *row.range;
+  double low = std::numeric_limits<double>::infinity(), high = -low;
+  for (const auto& panel : row.panels) {
+    const auto values = panel.values.masked_select(panel.values.isfinite());
+    if (values.numel() == 0) continue;
+    low = std::min(low, values.min().item<double>());
+    high = std::max(high, values.max().item<double>());
+  }
+  if (!(low <= high)) return {0, 1};  // nothing to show
+  if (row.scale == Scale::kDiverging) {
+    const double far = std::max(std::abs(low), std::abs(high));
+    return far > 0 ? std::pair(-far, far) : std::pair(-1.0, 1.0);
+  }
+  // A scale needs some extent.
+  return low < high ? std::pair(low, high) : std::pair(low - 0.5, low + 0.5);
+}
+
+}  // namespace propagator::report

@@ -1,0 +1,78 @@
+#pragma once
+
+#include <optional>
+#include <utility>
+#include <variant>
+
+#include "propagator/report/colour.h"
+#include "propagator/report/field_series.h"
+
+namespace propagator::report {
+
+// Figures as what they show, not how: gnuplot.h draws them.
+
+struct Series {
+  enum class Style { kLine, kPoints, kDashed };
+  std::string name = "";  // in the legend; empty: not there
+  std::vector<double> x = {}, y = {};
+  Style style = Style::kLine;
+};
+
+// A place on the x axis worth a mark: a vertical line with its label.
+struct Event {
+  double x;
+  std::string label;
+};
+
+struct LinePlot {
+  std::string title = "";
+  Axis x = {}, y = {};  // first = last: the range follows the data
+  std::vector<Series> series = {};
+  std::vector<Event> events = {};
+};
+
+struct BarChart {
+  std::string title;
+  Axis y;
+  std::vector<std::string> categories;
+  struct Bars {
+    std::string name;
+    std::vector<double> values;  // one a category
+  };
+  std::vector<Bars> bars;
+};
+
+// A matrix as colours. Row 0 is drawn at the top; NaN cells are grey.
+struct Panel {
+  std::string title;
+  torch::Tensor values;                                 // (R, C)
+  std::vector<std::pair<double, double>> outline = {};  // a line drawn over it
+};
+
+// Panels beside one another on one scale, with its colour bar.
+struct PanelRow {
+  std::string label = "";      // in front of the row
+  std::string bar_label = "";  // of the colour bar, with the unit
+  Scale scale = Scale::kSequential;
+  std::vector<Panel> panels = {};
+  bool bar = true;  // show the scale
+  // Of the scale; by default from the values, about zero if it diverges.
+  std::optional<std::pair<double, double>> range = {};
+};
+
+// A grid of panels that all have the same axes.
+struct HeatMaps {
+  std::string title = "";
+  Axis x = {}, y = {};
+  std::vector<PanelRow> rows = {};
+  double panel_width = 230;  // pixels
+  double panel_height = 230;
+  bool ticks = true;  // false for thumbnails
+};
+
+using Figure = std::variant<LinePlot, BarChart, HeatMaps>;
+
+// Limits of a row's scale: as given, or of its values.
+std::pair<double, double> limits(const PanelRow& row);
+
+}  // namespace propagator::report

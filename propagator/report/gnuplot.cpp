@@ -1,0 +1,114 @@
+#include "propagator/report/gnuplot.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cmath>
+#include <deque>
+#include <string_view>
+#include <thread>
+
+#include "propagator/core/error.h"
+#include "propagator/core/process.h"
+#include "propagator/report/gnuplot_script.h"
+
+namespace propagator::report {
+namespace {
+
+// Draws to PNG (twice the size, for print and sharp screens) and to SVG.
+std::string whole_script(const std::string& name, const GnuplotScript& script) {
+  return fmt::format(
+      "# Draw it again with: gnuplot {0}.gp   (data in {0}.dat)\n"
+      "set encoding utf8\n"
+      "do for [device in 'png svg'] {{\n"
+      "reset\n"
+      "if (device eq 'png') {{\n"
+      "  set terminal pngcairo size {3:.0f},{4:.0f} font 'DejaVu Sans,10' "
+      "fontscale 2 linewidth 2 pointscale 2 background '#ffffff'\n"
+      "}} else {{\n"
+      "  set terminal svg size {1:.0f},{2:.0f} dynamic "
+      "font 'DejaVu Sans,Verdana,sans-serif,13' background '#ffffff'\n"
+      "}}\n"
+      "set output '{0}.'.device\n"
+      "data = '{0}.dat'\n"
+      "{5}"
+      "unset output\n"
+      "}}\n",
+      name, script.width, script.height, 2 * script.width, 2 * script.height,
+      script.body);
+}
+
+}  // namespace
+
+int64_t GnuplotScript::block(const std::string& title,
+                             const std::string& rows) {
+  data += fmt::format("# [{}] {}\n{}\n\n", blocks, title, rows);
+  return blocks++;
+}
+
+std::string in_quotes(const std::string& text) {
+  std::string out = "'";
+  for (const char c : text) {
+    if (std::string_view("_^{}@&~\\").find(c) != std::string_view::npos) {
+      out += '\\';
+    }
+    out += c;
+    if (c == '\'') out += c;
+  }
+  return out + "'";
+}
+
+std::string plain(double value) {
+  return std::isfinite(value) ? fmt::format("{:.9g}", value) : "NaN";
+}
+
+double tick_step(double extent, double count) {
+  const double rough = std::abs(extent) / std::max(count, 1.0);
+  const double power = std::pow(10, std::floor(std::log10(rough)));
+  for (const double factor : {1.0, 2.0, 5.0}) {
+    if (factor * power >= rough) return factor * power;
+  }
+  return 10 * power;
+}
+
+double FigureFolder::add(const std::string& name, const Figure& figure) {
+  const auto script =
+      std::visit([](const auto& kind) { return write_script(kind); }, figure);
+  for (const char* ending : {".png", ".svg"}) {
+    fs::remove(path_ / (name + ending));
+  }
+  write_file_atomically(path_ / (name + ".dat"), script.data);
+  write_file_atomically(path_ / (name + ".gp"), whole_script(name, script));
+  waiting_.push_back(name);
+  return script.width;
+}
+
+bool FigureFolder::can_draw() { return !find_program("gnuplot").empty(); }
+
+void FigureFolder::draw() {
+  const auto gnuplot = find_program("gnuplot");
+  const auto names = std::exchange(waiting_, {});
+  if (gnuplot.empty()) return;
+  std::deque<std::pair<std::string, Process>> running;
+  const auto finish_oldest = [&] {
+    const auto [status, output] = running.front().second.wait();
+    if (status != 0) {
+      throw RuntimeError(
+          ExitCode::kFailure,
+          fmt::format("gnuplot refuses {}: {}",
+                      (path_ / (running.front().first + ".gp")).string(),
+                      output),
+          "the script and its data are kept there");
+    }
+    running.pop_front();
+  };
+  for (const auto& name : names) {
+    if (running.size() >= std::max(1u, std::thread::hardware_concurrency())) {
+      finish_oldest();
+    }
+    running.emplace_back(name, Process(gnuplot, {name + ".gp"}, path_));
+  }
+  while (!running.empty()) finish_oldest();
+}
+
+}  // namespace propagator::report

@@ -1,0 +1,189 @@
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cmath>
+#include <limits>
+
+#include "propagator/report/gnuplot_script.h"
+
+// Line plots and bar charts.
+
+namespace propagator::report {
+namespace {
+
+// Smallest and largest of some numbers.
+struct Extent {
+  double low = std::numeric_limits<double>::infinity();
+  double high = -low;
+
+  void include(double value) {
+    low = std::min(low, value);
+    high = std::max(high, value);
+  }
+};
+
+// Under two decades powers of ten alone would leave the axis bare.
+std::string log_ticks(char which, const Axis& axis) {
+  if (axis.first == axis.last || axis.last / axis.first > 300) {
+    return fmt::format("set format {} '10^{{%L}}'\n", which);
+  }
+  std::string ticks;
+  const int first = static_cast<int>(std::floor(std::log10(axis.first)));
+  const int last = static_cast<int>(std::ceil(std::log10(axis.last)));
+  for (int power = first; power <= last; ++power) {
+    for (const double factor : {1.0, 2.0, 5.0}) {
+      const double tick = factor * std::pow(10, power);
+      if (tick < 0.999 * axis.first || tick > 1.001 * axis.last) continue;
+      ticks += fmt::format("{}{:g}", ticks.empty() ? "" : ", ", tick);
+    }
+  }
+  return fmt::format("set {}tics ({})\n", which, ticks);
+}
+
+std::string axis_commands(char which, const Axis& axis) {
+  auto text =
+      fmt::format("set {}label {} tc rgb '#222222'{}\n", which,
+                  in_quotes(axis.label), which == 'x' ? " offset 0,0.5" : "");
+  if (axis.log) {
+    text += fmt::format("set logscale {}\n{}", which, log_ticks(which, axis));
+  }
+  if (axis.first != axis.last) {
+    text += fmt::format("set {}range [{}:{}]\n", which, plain(axis.first),
+                        plain(axis.last));
+  }
+  return text;
+}
+
+std::string frame_commands(const std::string& title) {
+  return fmt::format(
+      "set title {} tc rgb '#222222'\n"
+      "set border 3 lc rgb '#666666'\n"
+      "set tics nomirror out tc rgb '#222222'\n"
+      "set grid back lw 0.5 lc rgb '#dddddd'\n"
+      "set key below center horizontal samplen 2 tc rgb '#222222'\n",
+      in_quotes(title));
+}
+
+// Marks, with labels that are moved apart where they would overlap.
+std::string event_commands(const LinePlot& plot) {
+  constexpr double kLabelWidth = 0.035;  // of the plot, a line of small text
+  const auto& [label, low, high, log] = plot.x;
+  std::string text;
+  double free_from = 0;
+  for (const auto& event : plot.events) {
+    if (!(event.x >= low && event.x <= high)) continue;
+    const double place = log ? std::log(event.x / low) / std::log(high / low)
+                             : (event.x - low) / (high - low);
+    const double label_at = std::max(place, free_from);
+    free_from = label_at + kLabelWidth;
+    text += fmt::format(
+        "set arrow from first {0}, graph 0 to first {0}, graph 1 nohead back "
+        "dt 3 lc rgb '#888888'\n"
+        "set label {1} at graph {2:.4f}, graph 0.98 right rotate by 90 "
+        "offset character {3},0 font ',10' tc rgb '#555555'\n",
+        plain(event.x), in_quotes(event.label), label_at,
+        label_at > 0.95 ? -0.7 : 0.7);
+  }
+  return text;
+}
+
+std::string look_of(const Series& series, size_t index) {
+  const auto colour = hex(series_colour(index));
+  switch (series.style) {
+    case Series::Style::kPoints:
+      return fmt::format("with points pt 7 ps 0.5 lc rgb '{}'", colour);
+    case Series::Style::kDashed:
+      return fmt::format("with lines lw 1.5 dt 2 lc rgb '{}'", colour);
+    default:
+      return fmt::format("with lines lw 1.8 lc rgb '{}'", colour);
+  }
+}
+
+std::string legend(const std::string& name) {
+  return name.empty() ? "notitle" : "title " + in_quotes(name);
+}
+
+}  // namespace
+
+GnuplotScript write_script(const LinePlot& given) {
+  auto plot = given;
+  Extent x, y;
+  for (const auto& series : plot.series) {
+    for (const double value : series.x) x.include(value);
+    for (const double value : series.y) y.include(value);
+  }
+  plot.x.log = plot.x.log && x.low > 0;
+  plot.y.log = plot.y.log && y.high > 0;
+  if (plot.x.first == plot.x.last && x.low < x.high) {
+    plot.x.first = x.low, plot.x.last = x.high;
+  }
+  GnuplotScript script{500, 330, "", ""};
+  script.body = frame_commands(plot.title) + axis_commands('x', plot.x) +
+                axis_commands('y', plot.y) + event_commands(plot);
+  std::string curves;
+  for (size_t k = 0; k < plot.series.size(); ++k) {
+    const auto& series = plot.series[k];
+    std::string rows = fmt::format("# {}\t{}\n", plot.x.label, plot.y.label);
+    for (size_t n = 0; n < series.x.size(); ++n) {
+      const bool shown = !plot.y.log || series.y[n] > 0;
+      rows += fmt::format("{}\t{}\n", plain(series.x[n]),
+                          shown ? plain(series.y[n]) : "NaN");
+    }
+    curves += fmt::format("{} data index {} using 1:2 {} {}",
+                          k == 0 ? "plot" : ", \\\n    ",
+                          script.block(series.name, rows), look_of(series, k),
+                          legend(series.name));
+  }
+  script.body += curves + "\n";
+  return script;
+}
+
+GnuplotScript write_script(const BarChart& given) {
+  auto chart = given;
+  const auto categories = static_cast<double>(chart.categories.size());
+  double least = std::numeric_limits<double>::infinity();
+  for (const auto& bars : chart.bars) {
+    for (const double v : bars.values) {
+      if (v > 0) least = std::min(least, v);
+    }
+  }
+  chart.y.log = chart.y.log && std::isfinite(least);
+  // Bars have no zero on a logarithmic axis: they start a decade below.
+  const double floor =
+      chart.y.log ? std::pow(10, std::floor(std::log10(least)) - 1) : 0;
+  std::string ticks;
+  for (size_t n = 0; n < chart.categories.size(); ++n) {
+    ticks += fmt::format("{}{} {}", n == 0 ? "" : ", ",
+                         in_quotes(chart.categories[n]), n);
+  }
+  const double width = 0.8 / static_cast<double>(chart.bars.size());
+  GnuplotScript script{std::clamp(150 + 90 * categories, 420.0, 1000.0), 350,
+                       "", ""};
+  script.body = frame_commands(chart.title) + axis_commands('y', chart.y) +
+                fmt::format(
+                    "set grid noxtics\nset style fill solid 0.85 noborder\n"
+                    "set yrange [{}:]\nset xrange [-0.6:{}]\nset xtics ({}){}\n"
+                    "set boxwidth {:.4f}\n",
+                    plain(floor), categories - 0.4, ticks,
+                    categories > 6 ? " rotate by 30 right" : "", 0.92 * width);
+  std::string plots;
+  for (size_t k = 0; k < chart.bars.size(); ++k) {
+    const auto& bars = chart.bars[k];
+    std::string rows = "# place\tvalue\n";
+    for (size_t n = 0; n < bars.values.size(); ++n) {
+      const double place =
+          static_cast<double>(n) - 0.4 + width * (static_cast<double>(k) + 0.5);
+      rows += fmt::format("{}\t{}\n", plain(place), plain(bars.values[n]));
+    }
+    plots += fmt::format(
+        "{0} data index {1} using 1:2 with boxes lc rgb '{2}' {3}, \\\n"
+        "     data index {1} using 1:2:(sprintf('%.2g', $2)) with labels "
+        "offset 0,0.6 font ',8' tc rgb '#444444' notitle",
+        k == 0 ? "plot" : ", \\\n    ", script.block(bars.name, rows),
+        hex(series_colour(k)), legend(bars.name));
+  }
+  script.body += plots + "\n";
+  return script;
+}
+
+}  // namespace propagator::report

@@ -1,0 +1,210 @@
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cmath>
+
+#include "propagator/report/gnuplot_script.h"
+
+// Grids of heat maps.
+
+namespace propagator::report {
+namespace {
+
+// The sizes of a grid in pixels, and places as gnuplot wants them: shares of
+// the picture from its bottom left.
+struct Layout {
+  double left, top, title, gap, bottom, bar;
+  double panel_width, panel_height;
+  double width, height;
+
+  explicit Layout(const HeatMaps& maps)
+      : top(maps.title.empty() ? 6 : 32),
+        title(8),
+        gap(maps.ticks ? 20 : 8),
+        bottom(maps.ticks ? 52 : 26),
+        bar(14),
+        panel_width(maps.panel_width),
+        panel_height(maps.panel_height) {
+    bool row_labels = false;
+    size_t columns = 0;
+    for (const auto& row : maps.rows) {
+      columns = std::max(columns, row.panels.size());
+      row_labels = row_labels || !row.label.empty();
+      if (row.bar) bar = row.bar_label.empty() ? 76 : 96;
+      for (const auto& panel : row.panels) {
+        if (!panel.title.empty()) title = maps.ticks ? 24 : 18;
+      }
+    }
+    left = (maps.ticks ? 66 : 24) + (row_labels ? 24 : 0);
+    const auto count = static_cast<double>(columns);
+    width = left + count * panel_width + (count - 1) * gap + bar;
+    height = top + bottom +
+             static_cast<double>(maps.rows.size()) * (panel_height + title);
+  }
+
+  // Left edge of a column, top edge of a row, in pixels from the top left.
+  double x(size_t column) const {
+    return left + static_cast<double>(column) * (panel_width + gap);
+  }
+  double y(size_t row) const {
+    return top + title + static_cast<double>(row) * (panel_height + title);
+  }
+  double across(double pixels) const { return pixels / width; }
+  double up(double pixels) const { return 1 - pixels / height; }
+};
+
+// Where the cells of an axis lie: centre of cell 0, distance, outer edges.
+struct Cells {
+  double first, step, begin, end;
+
+  Cells(const Axis& axis, int64_t count)
+      : first(axis.first),
+        step(count > 1
+                 ? (axis.last - axis.first) / static_cast<double>(count - 1)
+                 : 1),
+        begin(first - step / 2),
+        end(first + step * (static_cast<double>(count) - 0.5)) {}
+};
+
+std::string palette(Scale scale) {
+  constexpr size_t kColours = 16;
+  const auto& map = colour_map(scale);
+  std::string colours;
+  for (size_t n = 0; n <= kColours; ++n) {
+    colours += fmt::format("{}{} '{}'", n == 0 ? "" : ", ", n,
+                           hex(map[n * (map.size() - 1) / kColours]));
+  }
+  return fmt::format("set palette maxcolors 256 defined ({})\n", colours);
+}
+
+std::string matrix_rows(const torch::Tensor& values) {
+  const auto matrix = values.to(torch::kCPU, torch::kFloat64).contiguous();
+  const double* value = matrix.data_ptr<double>();
+  std::string rows;
+  for (int64_t r = 0; r < matrix.size(0); ++r) {
+    for (int64_t c = 0; c < matrix.size(1); ++c, ++value) {
+      rows += c == 0 ? "" : "\t";
+      rows += std::isfinite(*value) ? fmt::format("{:.5g}", *value) : "NaN";
+    }
+    rows += "\n";
+  }
+  return rows;
+}
+
+// Scale and colour bar of a row; the bar stands beside its last panel.
+std::string row_commands(const PanelRow& row, const Layout& at, size_t index) {
+  const auto [low, high] = limits(row);
+  const double y = at.y(index), h = at.panel_height;
+  auto text = palette(row.scale);
+  text += fmt::format(
+      "set cbrange [{}:{}]\nset tmargin at screen {:.5f}\n"
+      "set bmargin at screen {:.5f}\n",
+      plain(low), plain(high), at.up(y), at.up(y + h));
+  text += fmt::format(
+      "set cbtics {} font ',9'\nset format cb '%g'\n"
+      "set cblabel {} offset 0.6,0 font ',9'\n",
+      plain(tick_step(high - low, h / 28)), in_quotes(row.bar_label));
+  if (!row.label.empty()) {
+    text += fmt::format(
+        "set label 2 {} at screen {:.4f},{:.4f} center rotate by 90 "
+        "tc rgb '#222222'\n",
+        in_quotes(row.label), at.across(14), at.up(y + h / 2));
+  }
+  return text;
+}
+
+std::string bar_commands(const Layout& at, size_t row, size_t column) {
+  const double x = at.x(column) + at.panel_width + 12;
+  return fmt::format(
+      "set colorbox user origin screen {:.5f},{:.5f} "
+      "size screen {:.5f},{:.5f}\n",
+      at.across(x), at.up(at.y(row) + at.panel_height), at.across(12),
+      at.panel_height / at.height);
+}
+
+// Margins, axes and title of one panel. Only the outer panels of the grid name
+// their axes.
+std::string panel_commands(const HeatMaps& maps, const Panel& panel,
+                           const Layout& at, size_t column, bool last_row) {
+  const Cells x(maps.x, panel.values.size(1)), y(maps.y, panel.values.size(0));
+  auto text = fmt::format(
+      "set lmargin at screen {:.5f}\nset rmargin at screen {:.5f}\n",
+      at.across(at.x(column)), at.across(at.x(column) + at.panel_width));
+  // Row 0 is at the top, whichever way the axis counts.
+  text +=
+      fmt::format("set xrange [{}:{}]\nset yrange [{}:{}]\n", plain(x.begin),
+                  plain(x.end), plain(y.end), plain(y.begin));
+  text +=
+      fmt::format("set title {} offset 0,-0.7 font ',{}' tc rgb '#222222'\n",
+                  in_quotes(panel.title), maps.ticks ? 10 : 8);
+  text += last_row ? fmt::format("set xlabel {} offset 0,0.4\n",
+                                 in_quotes(maps.x.label))
+                   : "unset xlabel\n";
+  text += column == 0 ? fmt::format("set ylabel {} offset 0.3,0\n",
+                                    in_quotes(maps.y.label))
+                      : "unset ylabel\n";
+  if (!maps.ticks) return text + "unset xtics\nunset ytics\n";
+  return text + fmt::format(
+                    "set xtics {}\nset ytics {}\nset format x '{}'\n"
+                    "set format y '{}'\n",
+                    plain(tick_step(x.end - x.begin, at.panel_width / 50)),
+                    plain(tick_step(y.end - y.begin, at.panel_height / 35)),
+                    last_row ? "%g" : "", column == 0 ? "%g" : "");
+}
+
+std::string plot_command(const HeatMaps& maps, const PanelRow& row,
+                         const Panel& panel, GnuplotScript& script) {
+  const Cells x(maps.x, panel.values.size(1)), y(maps.y, panel.values.size(0));
+  const auto block = script.block(fmt::format("{} {}", row.label, panel.title),
+                                  matrix_rows(panel.values));
+  auto text = fmt::format(
+      "plot data index {} matrix using ({}+{}*$1):({}+{}*$2):3 with image",
+      block, plain(x.first), plain(x.step), plain(y.first), plain(y.step));
+  if (!panel.outline.empty()) {
+    std::string points;
+    for (const auto& [px, py] : panel.outline) {
+      points += fmt::format("{}\t{}\n", plain(px), plain(py));
+    }
+    text += fmt::format(
+        ", \\\n     data index {} using 1:2 with lines lw 1.5 lc rgb '{}'",
+        script.block("outline", points), hex(series_colour(1)));
+  }
+  return text + "\n";
+}
+
+}  // namespace
+
+GnuplotScript write_script(const HeatMaps& maps) {
+  const Layout at(maps);
+  GnuplotScript script{at.width, at.height, "", ""};
+  auto& body = script.body;
+  // Cells without a value let the grey ground through.
+  body = fmt::format(
+      "set multiplot\nset key off\nset border lw 0.5 lc rgb '#444444'\n"
+      "set tics out nomirror tc rgb '#222222' font ',9'\n"
+      "set object 1 rectangle from graph 0,0 to graph 1,1 behind "
+      "fc rgb '{}' fs solid noborder\n",
+      hex(kNoValue));
+  if (!maps.title.empty()) {
+    body += fmt::format(
+        "set label 1 {} at screen {:.4f},{:.4f} center tc rgb '#222222'\n",
+        in_quotes(maps.title),
+        at.across(at.left + (at.width - at.left - at.bar) / 2), at.up(14));
+  }
+  for (size_t r = 0; r < maps.rows.size(); ++r) {
+    const auto& row = maps.rows[r];
+    body += row_commands(row, at, r);
+    for (size_t c = 0; c < row.panels.size(); ++c) {
+      const bool last = c + 1 == row.panels.size();
+      body +=
+          panel_commands(maps, row.panels[c], at, c, r + 1 == maps.rows.size());
+      body += last && row.bar ? bar_commands(at, r, c) : "unset colorbox\n";
+      body += plot_command(maps, row, row.panels[c], script);
+      body += "unset label 1\nunset label 2\n";
+    }
+  }
+  body += "unset multiplot\n";
+  return script;
+}
+
+}  // namespace propagator::report

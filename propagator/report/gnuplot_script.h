@@ -1,0 +1,31 @@
+#pragma once
+
+#include <string>
+
+#include "propagator/report/figure.h"
+
+namespace propagator::report {
+
+// A figure on its way to disk.
+struct GnuplotScript {
+  double width, height;  // pixels, as the page shows it
+  std::string body;      // commands that draw it, on whatever device is set
+  std::string data;      // blocks, two empty lines between them
+  int64_t blocks = 0;
+
+  // Adds a block of rows and returns its index.
+  int64_t block(const std::string& title, const std::string& rows);
+};
+
+GnuplotScript write_script(const LinePlot& plot);
+GnuplotScript write_script(const BarChart& chart);
+GnuplotScript write_script(const HeatMaps& maps);
+
+// A label in quotes; gnuplot's markup characters stand for themselves.
+std::string in_quotes(const std::string& text);
+// A number as gnuplot reads it, NaN for one that is not finite.
+std::string plain(double value);
+// 1, 2 or 5 times a power of ten: about `count` of them fill `extent`.
+double tick_step(double extent, double count);
+
+}  // namespace propagator::report

@@ -1,0 +1,257 @@
+#include "propagator/report/report.h"
+
+#include <fmt/format.h>
+
+#include <cmath>
+#include <nlohmann/json.hpp>
+
+#include "propagator/core/base64.h"
+#include "propagator/core/log.h"
+#include "propagator/report/animation.h"
+#include "propagator/report/assets.h"
+#include "propagator/report/html.h"
+
+namespace propagator::report {
+namespace {
+
+using nlohmann::json;
+
+// A page stays small enough to be sent by mail.
+constexpr int64_t kExplorerFrames = 101;
+
+json to_json(const Axis& axis) {
+  return {{"label", axis.label}, {"first", axis.first}, {"last", axis.last}};
+}
+
+// JSON inside a script element: "</script>" in a name must not end it.
+std::string embedded(const json& data) {
+  std::string text = data.dump();
+  for (size_t at = 0; (at = text.find("</", at)) != std::string::npos;) {
+    text.replace(at, 2, "<\\/");
+  }
+  return text;
+}
+
+// Values on [low, high] as whole numbers 0 … steps of `Word`; NaN, if there is
+// a word to spare, as the next one.
+template <class Word>
+std::string quantised(const torch::Tensor& values, double low, double high,
+                      double steps) {
+  const auto share = (values.to(torch::kCPU, torch::kFloat64) - low) /
+                     (high > low ? high - low : 1);
+  const auto numbers =
+      (share.clamp(0, 1) * steps).round().nan_to_num(steps + 1);
+  const auto flat = numbers.to(torch::kInt32).contiguous();
+  const int32_t* number = flat.data_ptr<int32_t>();
+  std::string bytes;
+  bytes.reserve(sizeof(Word) * flat.numel());
+  for (int64_t n = 0; n < flat.numel(); ++n) {
+    const auto word = static_cast<Word>(number[n]);
+    for (size_t k = 0; k < sizeof(Word); ++k) {  // little-endian
+      bytes += static_cast<char>((word >> (8 * k)) & 0xff);
+    }
+  }
+  return base64(bytes);
+}
+
+std::string colour_maps() {
+  json maps{{"none", hex(kNoValue)}};
+  for (const auto& [name, scale] :
+       {std::pair{"sequential", Scale::kSequential},
+        std::pair{"diverging", Scale::kDiverging}}) {
+    for (const auto& colour : colour_map(scale)) {
+      maps[name].push_back(hex(colour));
+    }
+  }
+  return maps.dump();
+}
+
+}  // namespace
+
+Report::Report(fs::path folder, std::string file, std::string title,
+               std::string subtitle)
+    : folder_(std::move(folder)),
+      file_(std::move(file)),
+      title_(std::move(title)),
+      subtitle_(std::move(subtitle)),
+      figures_(folder_ / "figures") {}
+
+void Report::section(const std::string& title) {
+  const auto id = fmt::format("section-{}", sections_.size() + 1);
+  html(fmt::format("{}<section id=\"{}\"><h2>{}</h2>\n",
+                   sections_.empty() ? "" : "</section>\n", id,
+                   escaped(title)));
+  sections_.emplace_back(id, title);
+}
+
+void Report::text(const std::string& paragraph) {
+  html(fmt::format("<p>{}</p>\n", escaped(paragraph)));
+}
+
+void Report::verdict(bool good, const std::string& text) {
+  html(fmt::format("<p class=\"verdict {}\">{}</p>\n", good ? "good" : "bad",
+                   escaped(text)));
+}
+
+void Report::table(const Table& table) { html(table.html()); }
+
+void Report::facts(
+    const std::vector<std::pair<std::string, std::string>>& facts) {
+  std::string list = "<dl class=\"facts\">\n";
+  for (const auto& [name, value] : facts) {
+    list +=
+        fmt::format("<dt>{}</dt><dd>{}</dd>\n", escaped(name), escaped(value));
+  }
+  html(list + "</dl>\n");
+}
+
+void Report::folded(const std::string& summary, const std::string& text) {
+  html(fmt::format("<details><summary>{}</summary><pre>{}</pre></details>\n",
+                   escaped(summary), escaped(text)));
+}
+
+void Report::verbatim(const std::string& text) {
+  html(fmt::format("<pre>{}</pre>\n", escaped(text)));
+}
+
+void Report::figure(const std::string& name, const Figure& figure,
+                    const std::string& caption) {
+  const double width = figures_.add(name, figure);
+  parts_.emplace_back(
+      Place{name, caption, !std::holds_alternative<HeatMaps>(figure), width});
+}
+
+void Report::film(const FieldSeries& series, int64_t index,
+                  const std::string& name, const std::string& caption) {
+  for (const char* ending : {".mp4", ".png"}) {
+    fs::remove(figures_.path() / (name + ending));
+  }
+  const auto file = write_animation(series, index, figures_.path() / name);
+  if (file.empty()) {
+    html(
+        "<p class=\"missing\">There is no film: this machine has neither "
+        "ffmpeg nor a build with libpng.</p>\n");
+    return;
+  }
+  const auto bytes = base64(read_file(file));
+  const auto element =
+      file.extension() == ".mp4"
+          ? fmt::format(
+                "<video controls loop muted playsinline "
+                "src=\"data:video/mp4;base64,{}\"></video>",
+                bytes)
+          : fmt::format("<img alt=\"{}\" src=\"data:image/png;base64,{}\">",
+                        escaped(caption), bytes);
+  html(fmt::format("<figure>{}<figcaption>{}</figcaption></figure>\n", element,
+                   escaped(caption)));
+}
+
+void Report::explorer(const FieldSeries& all) {
+  const auto series = all.thinned(kExplorerFrames);
+  json data{{"quantity", series.quantity}, {"label", series.label()},
+            {"unit", series.unit},         {"time_label", series.time_label},
+            {"times", series.times},       {"x", to_json(series.x)},
+            {"y", to_json(series.y)},      {"rows", series.truth.size(2)},
+            {"cols", series.truth.size(3)}};
+  for (int64_t n = 0; n < series.truth.size(0); ++n) {
+    const auto range = range_of(series, n);
+    const auto truth = series.truth[n];
+    // The error is kept by itself: it is often smaller than a step of the
+    // truth's sixteen bits.
+    data["cases"].push_back(
+        {{"name", series.cases[n]},
+         {"low", range.low},
+         {"high", range.high},
+         {"error", range.error},
+         {"truth", quantised<uint16_t>(truth, range.low, range.high, 65535)},
+         {"difference",
+          quantised<uint16_t>(series.prediction[n] - truth, -range.error,
+                              range.error, 65535)}});
+  }
+  html(
+      fmt::format("<div class=\"explorer\" data-kind=\"fields\">"
+                  "<script type=\"application/json\">{}</script></div>\n",
+                  embedded(data)));
+}
+
+void Report::explorer(const MapChoices& maps) {
+  json data{{"label", maps.label},
+            {"x", to_json(maps.x)},
+            {"y", to_json(maps.y)},
+            {"rows", maps.maps.size(1)},
+            {"cols", maps.maps.size(2)}};
+  for (const auto& choice : maps.choices) {
+    data["choices"].push_back(
+        {{"name", choice.name}, {"values", choice.values}});
+  }
+  for (int64_t n = 0; n < maps.maps.size(0); ++n) {
+    const auto [low, high] = limits(PanelRow{.panels = {{"", maps.maps[n]}}});
+    data["maps"].push_back(
+        {{"low", low},
+         {"high", high},
+         {"data", quantised<uint8_t>(maps.maps[n], low, high, 254)}});
+  }
+  html(
+      fmt::format("<div class=\"explorer\" data-kind=\"maps\">"
+                  "<script type=\"application/json\">{}</script></div>\n",
+                  embedded(data)));
+}
+
+std::string Report::shown(const Place& place) const {
+  const auto picture = figures_.path() /
+                       (place.name + (place.vector_graphics ? ".svg" : ".png"));
+  if (!fs::exists(picture)) {
+    return fmt::format(
+        "<p class=\"missing\">Not drawn, as gnuplot is missing: {} "
+        "(figures/{}.gp)</p>\n",
+        escaped(place.caption), place.name);
+  }
+  return fmt::format(
+      "<figure style=\"max-width:{0:.0f}px\">"
+      "<img width=\"{0:.0f}\" alt=\"{1}\" src=\"data:image/{2};base64,{3}\">"
+      "<figcaption>{1} <span class=\"files\">figures/{4}.*</span>"
+      "</figcaption></figure>\n",
+      place.width, escaped(place.caption),
+      place.vector_graphics ? "svg+xml" : "png", base64(read_file(picture)),
+      place.name);
+}
+
+fs::path Report::write() {
+  figures_.draw();
+  std::string navigation, content;
+  for (const auto& [id, title] : sections_) {
+    navigation += fmt::format("<a href=\"#{}\">{}</a>\n", id, escaped(title));
+  }
+  if (!FigureFolder::can_draw()) {
+    log::warn(
+        "no gnuplot on this machine: figures are kept as data and script; "
+        "install gnuplot (Debian: gnuplot-nox), then make the page again");
+    content =
+        "<p class=\"missing\">This machine has no gnuplot, so the figures are "
+        "kept as data and script only. Install it (Debian: gnuplot-nox) and "
+        "make the page again with `propagator report`.</p>\n";
+  }
+  for (const auto& part : parts_) {
+    if (const auto* text = std::get_if<std::string>(&part)) content += *text;
+    if (const auto* place = std::get_if<Place>(&part)) content += shown(*place);
+  }
+  if (!sections_.empty()) content += "</section>\n";
+  const auto page = folder_ / file_;
+  write_file_atomically(
+      page,
+      fmt::format(
+          "<!doctype html>\n<html lang=\"en\"><head><meta charset=\"utf-8\">\n"
+          "<meta name=\"viewport\" content=\"width=device-width, "
+          "initial-scale=1\">\n<title>{0}</title>\n<style>\n{1}</style></"
+          "head>\n"
+          "<body>\n<header><h1>{0}</h1><p class=\"subtitle\">{2}</p></header>\n"
+          "<nav>\n{3}</nav>\n<main>\n{4}</main>\n"
+          "<footer>Made by propagator.</footer>\n"
+          "<script type=\"application/json\" id=\"colour-maps\">{5}</script>\n"
+          "<script>\n{6}</script>\n</body></html>\n",
+          escaped(title_), kPageStyle, escaped(subtitle_), navigation, content,
+          colour_maps(), kPageScript));
+  return page;
+}
+
+}  // namespace propagator::report

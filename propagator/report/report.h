@@ -1,0 +1,79 @@
+#pragma once
+
+#include <variant>
+
+#include "propagator/report/figure.h"
+#include "propagator/report/gnuplot.h"
+#include "propagator/report/table.h"
+
+namespace propagator::report {
+
+// Matrices of one shape, chosen by name: attention by layer and head.
+struct MapChoices {
+  std::string label;  // of a value
+  Axis x, y;
+  struct Choice {
+    std::string name;
+    std::vector<std::string> values;
+  };
+  std::vector<Choice> choices;
+  torch::Tensor maps;  // (product of the choices, R, C); NaN: hidden
+};
+
+// A page in the making: sections of text, tables, figures, a film, explorers.
+// What is added is written to the folder as it comes (figures/ beside the
+// page); `write` draws the figures and makes the page, one file that needs no
+// other and no network.
+//
+//   Report report("runs/quick", "report.html", "quick", "honest, 26 x 26");
+//   report.section("Result");
+//   report.table(table);
+//   report.figure("loss", LinePlot{…}, "Loss over time.");
+//   report.write();
+class Report {
+ public:
+  Report(fs::path folder, std::string file, std::string title,
+         std::string subtitle);
+
+  void section(const std::string& title);
+  void text(const std::string& paragraph);
+  void verdict(bool good, const std::string& text);
+  void table(const Table& table);
+  // Names and values, for the eye: "device", "cuda:0".
+  void facts(const std::vector<std::pair<std::string, std::string>>& facts);
+  // Text as it is, folded away behind its summary, or shown.
+  void folded(const std::string& summary, const std::string& text);
+  void verbatim(const std::string& text);
+
+  void figure(const std::string& name, const Figure& figure,
+              const std::string& caption);
+  // Case `index` as a film.
+  void film(const FieldSeries& series, int64_t index, const std::string& name,
+            const std::string& caption);
+  // Fields to look at node by node, time by time.
+  void explorer(const FieldSeries& series);
+  void explorer(const MapChoices& maps);
+
+  // Returns the page's path. A machine without gnuplot gets a page without
+  // figures that says what to install.
+  fs::path write();
+
+ private:
+  // Where a figure goes once it is drawn.
+  struct Place {
+    std::string name, caption;
+    bool vector_graphics;  // lines are sharp at any size, fields are pixels
+    double width;
+  };
+
+  void html(std::string text) { parts_.emplace_back(std::move(text)); }
+  std::string shown(const Place& place) const;
+
+  fs::path folder_;
+  std::string file_, title_, subtitle_;
+  FigureFolder figures_;
+  std::vector<std::variant<std::string, Place>> parts_;
+  std::vector<std::pair<std::string, std::string>> sections_;  // id, title
+};
+
+}  // namespace propagator::report

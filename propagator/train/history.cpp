@@ -1,0 +1,115 @@
+#include "propagator/train/history.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <nlohmann/json.hpp>
+#include <sstream>
+
+namespace propagator::train {
+namespace {
+
+using report::LinePlot;
+using report::Series;
+
+// Enough for any screen.
+constexpr size_t kMostPoints = 2000;
+
+Series curve(const std::string& name, const std::vector<double>& x,
+             const std::vector<double>& y,
+             Series::Style style = Series::Style::kLine) {
+  Series series{name, {}, {}, style};
+  const size_t stride = x.size() / kMostPoints + 1;
+  for (size_t n = 0; n < x.size(); ++n) {
+    if (n % stride != 0 && n + 1 != x.size()) continue;
+    series.x.push_back(x[n]);
+    series.y.push_back(y[n]);
+  }
+  return series;
+}
+
+}  // namespace
+
+History read_history(const fs::path& metrics) {
+  History history;
+  if (!fs::exists(metrics)) return history;
+  std::istringstream lines(read_file(metrics));
+  for (std::string text; std::getline(lines, text);) {
+    const auto line = nlohmann::json::parse(text, nullptr, false);
+    if (!line.is_object() || !line.contains("step")) continue;
+    const bool validation = line.value("kind", "") == "validation";
+    auto& curves = validation ? history.validation : history.train;
+    curves.step.push_back(line.at("step"));
+    curves.loss.push_back(line.value("loss", 0.0));
+    curves.rate.push_back(line.value("lr", 0.0));
+    const auto terms = line.value("terms", nlohmann::json::object());
+    for (const auto& [name, value] : terms.items()) {
+      curves.terms[name].push_back(value.get<double>());
+    }
+  }
+  return history;
+}
+
+std::vector<report::Event> events_of(const History& history) {
+  std::vector<report::Event> events;
+  const auto& train = history.train;
+  const auto mark = [&](size_t n) {
+    events.push_back({train.step[n], fmt::format("rate {:g}", train.rate[n])});
+  };
+  std::vector<size_t> jumps;
+  for (size_t n = 1; n < train.rate.size(); ++n) {
+    if (train.rate[n] != train.rate[n - 1]) jumps.push_back(n);
+  }
+  if (2 * jumps.size() < train.rate.size()) {
+    for (const size_t n : jumps) mark(n);
+  } else {
+    const auto peak = std::ranges::max_element(train.rate);
+    mark(static_cast<size_t>(peak - train.rate.begin()));
+  }
+  const auto& loss = history.validation.loss;
+  if (!loss.empty()) {
+    const auto best = std::ranges::min_element(loss) - loss.begin();
+    events.push_back({history.validation.step[best], "best validation"});
+  }
+  std::ranges::sort(events, {}, &report::Event::x);
+  return events;
+}
+
+void draw_history(const History& history, report::Report& report) {
+  const auto& [train, validation] = history;
+  LinePlot loss{.title = "Loss during training",
+                .x = {.label = "step"},
+                .y = {.label = "loss", .log = true},
+                .series = {curve("training batch", train.step, train.loss)},
+                .events = events_of(history)};
+  if (!validation.step.empty()) {
+    loss.series.push_back(
+        curve("validation", validation.step, validation.loss));
+  }
+  report.figure("loss", loss,
+                "The loss of each logged batch and of the validation cases; "
+                "marked are changes of the learning rate and the step whose "
+                "weights are kept.");
+  const bool validated = !validation.step.empty();
+  const auto& source = validated ? validation : train;
+  LinePlot terms{.title = "Terms of the loss",
+                 .x = {.label = "step"},
+                 .y = {.label = "term, without its weight", .log = true}};
+  for (const auto& [name, values] : source.terms) {
+    terms.series.push_back(curve(name, source.step, values));
+  }
+  if (!terms.series.empty()) {
+    report.figure(
+        "loss-terms", terms,
+        fmt::format("The terms that the loss is made of, on the {}.",
+                    validated ? "validation cases" : "training batches"));
+  }
+  report.figure("learning-rate",
+                LinePlot{.title = "Learning rate",
+                         .x = {.label = "step"},
+                         .y = {.label = "learning rate"},
+                         .series = {curve("", train.step, train.rate)}},
+                "The learning rate of each step.");
+}
+
+}  // namespace propagator::train

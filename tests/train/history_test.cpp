@@ -1,0 +1,75 @@
+#include "propagator/train/history.h"
+
+#include <nlohmann/json.hpp>
+
+#include "propagator/train/schedule.h"
+#include "testing.h"
+
+namespace propagator::train {
+namespace {
+
+using propagator::testing::TemporaryFolder;
+
+// A run of 100 epochs of ten steps under a schedule, logged at each epoch.
+History history_of(ScheduleKind kind) {
+  const TemporaryFolder folder;
+  std::string lines;
+  const ScheduleOptions options{.kind = kind, .lr = 1e-3, .warmup = 50};
+  for (int64_t epoch = 1; epoch <= 100; ++epoch) {
+    const int64_t step = 10 * epoch;
+    const double loss = 1.0 / static_cast<double>(step);
+    lines +=
+        nlohmann::json{{"kind", "train"},
+                       {"step", step},
+                       {"loss", loss},
+                       {"lr", learning_rate(options, step - 1, epoch, 1000)},
+                       {"terms", {{"mse", loss}, {"physics", 2 * loss}}}}
+            .dump() +
+        "\n";
+    if (epoch % 10 == 0) {
+      // The best validation is not the last one.
+      lines += nlohmann::json{{"kind", "validation"},
+                              {"step", step},
+                              {"loss", epoch == 70 ? 1e-9 : loss}}
+                   .dump() +
+               "\n";
+    }
+  }
+  lines += "{\"kind\": \"train\", \"step\": 10";  // cut short by a crash
+  write_file_atomically(folder / "metrics.jsonl", lines);
+  return read_history(folder / "metrics.jsonl");
+}
+
+std::vector<std::pair<double, std::string>> marks(const History& history) {
+  std::vector<std::pair<double, std::string>> list;
+  for (const auto& event : events_of(history)) {
+    list.emplace_back(event.x, event.label);
+  }
+  return list;
+}
+
+TEST(TrainHistory, ReadsCurvesAndTermsAndPassesOverABrokenLine) {
+  const auto history = history_of(ScheduleKind::kDocument);
+  EXPECT_EQ(history.train.step.size(), 100u);
+  EXPECT_EQ(history.validation.step.size(), 10u);
+  EXPECT_DOUBLE_EQ(history.train.terms.at("physics")[4], 2.0 / 50);
+  EXPECT_TRUE(read_history("no/such/file").empty());
+}
+
+TEST(TrainHistory, MarksEveryChangeOfTheDocumentsRates) {
+  const std::vector<std::pair<double, std::string>> expected{
+      {20, "rate 1e-05"},      {30, "rate 0.0001"},  {40, "rate 0.0005"},
+      {50, "rate 0.001"},      {310, "rate 0.0005"}, {410, "rate 0.0001"},
+      {700, "best validation"}};
+  EXPECT_EQ(marks(history_of(ScheduleKind::kDocument)), expected);
+}
+
+TEST(TrainHistory, MarksThePeakOfARateThatMovesAllTheTime) {
+  const auto list = marks(history_of(ScheduleKind::kCosine));
+  ASSERT_EQ(list.size(), 2u);
+  EXPECT_EQ(list[0], std::pair(50.0, std::string("rate 0.001")));
+  EXPECT_EQ(list[1].second, "best validation");
+}
+
+}  // namespace
+}  // namespace propagator::train
