@@ -7,7 +7,6 @@
 
 #include "propagator/core/error.h"
 #include "propagator/core/files.h"
-#include "propagator/train/checkpoint.h"
 
 namespace propagator::cli {
 
@@ -131,13 +130,11 @@ TrainedModel load_trained(const std::string& run, const std::string& from,
   TrainedModel trained;
   trained.experiment = std::make_unique<tasks::Experiment>(document);
   trained.runtime = trained.experiment->make_runtime();
-  trained.model = trained.experiment->make_model(trained.runtime);
+  trained.model = trained.experiment->task().make_model();
+  trained.model->to(trained.runtime.device, trained.runtime.dtype());
   const auto path = choose_checkpoint(directory, from);
-  const auto checkpoint = train::load_checkpoint(path);
-  train::set_parameters(
-      *trained.model,
-      weights == Weights::kBest ? checkpoint.best : checkpoint.model,
-      path.string());
+  train::set_parameters(*trained.model, train::load_weights(path, weights),
+                        path.string());
   return trained;
 }
 

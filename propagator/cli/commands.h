@@ -11,6 +11,7 @@
 
 #include "propagator/core/config.h"
 #include "propagator/tasks/experiment.h"
+#include "propagator/train/checkpoint.h"
 #include "propagator/train/run_directory.h"
 
 namespace propagator::cli {
@@ -61,7 +62,7 @@ struct TrainedModel {
   Runtime runtime;
   std::shared_ptr<torch::nn::Module> model;
 };
-enum class Weights { kBest, kLast };
+using train::Weights;
 TrainedModel load_trained(const std::string& run, const std::string& from,
                           const Overrides& overrides, Weights weights);
 // The same for pages, which show a few cases: the task's data are ready, but

@@ -66,33 +66,34 @@ AttentionMaps attention_maps(torch::nn::Module& model,
 
 void draw(const AttentionMaps& maps, report::Report& report) {
   const int64_t layers = maps.weights.size(0), heads = maps.weights.size(1);
-  const report::Axis x{"key (token)", maps.keys.front(), maps.keys.back()};
-  const report::Axis y{"query (token)", maps.queries.front(),
-                       maps.queries.back()};
-  const double side =
-      std::clamp(760.0 / static_cast<double>(heads), 44.0, 130.0);
-  report::HeatMaps grid{.title = "Attention of every layer and head",
-                        .x = x,
-                        .y = y,
-                        .panel_width = side,
-                        .panel_height = side,
-                        .ticks = false};
+  const report::Axis y{"query", maps.queries.front(), maps.queries.back()};
+  // The heads of a layer side by side, each one unit wide about its number.
+  const double half = 0.5 / static_cast<double>(maps.weights.size(3));
+  const auto last = static_cast<double>(heads);
+  report::HeatMaps grid;
+  grid.title = "Attention of every layer and head";
+  grid.x = {"head", 0.5 + half, last + 0.5 - half};
+  grid.y = y;
+  grid.panel_width = std::clamp(120 * last, 300.0, 860.0);
+  grid.panel_height = 90;
+  std::vector<double> borders;
+  for (int64_t h = 1; h < heads; ++h) {
+    borders.push_back(static_cast<double>(h) + 0.5);
+  }
   for (int64_t n = 0; n < layers; ++n) {
-    report::PanelRow row{.label = fmt::format("layer {}", n + 1),
-                         .bar_label = ""};
-    for (int64_t h = 0; h < heads; ++h) {
-      row.panels.push_back(
-          {n == 0 ? fmt::format("head {}", h + 1) : "", maps.weights[n][h]});
-    }
-    grid.rows.push_back(std::move(row));
+    const auto side_by_side = maps.weights[n].transpose(0, 1).flatten(1);
+    grid.rows.push_back(
+        {.label = fmt::format("layer {}", n + 1),
+         .panels = {{.title = "", .values = side_by_side, .rulers = borders}}});
   }
   report.figure("attention", grid,
-                "Where each head looks: a row is a query, a column a key; "
-                "grey is hidden by the mask. One scale a layer.");
+                "Where each head looks: a row is a query, a column a key, from "
+                "the first on the left; grey is hidden by the mask. One scale "
+                "a layer.");
   report.explorer(report::MapChoices{
       .label = "attention weight",
-      .x = x,
-      .y = y,
+      .x = {"key (token)", maps.keys.front(), maps.keys.back()},
+      .y = {"query (token)", y.first, y.last},
       .choices = {{"layer", counted(layers)}, {"head", counted(heads)}},
       .maps = maps.weights.flatten(0, 1)});
 }

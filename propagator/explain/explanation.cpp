@@ -8,12 +8,12 @@ namespace propagator::explain {
 namespace {
 
 // Enough for a picture of the dependences.
-constexpr int64_t kAuditedOutputs = 32;
+constexpr int64_t kAuditedOutputs = 12;
 
 }  // namespace
 
 double affordable_work(const torch::Device& device) {
-  return device.is_cpu() ? 8e11 : 2e14;
+  return device.is_cpu() ? 4e11 : 1e14;
 }
 
 nlohmann::json explain_model(train::Task& task, torch::nn::Module& model,

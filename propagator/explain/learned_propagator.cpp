@@ -15,9 +15,16 @@ using report::PanelRow;
 using report::Series;
 
 // States that go through the model at once.
-constexpr int64_t kBatch = 64;
-// Fewer random directions than this say too little.
-constexpr int64_t kFewestDirections = 16;
+constexpr int64_t kBatch = 32;
+// Fewer random directions than this say too little; more than the second do not
+// fit in memory with their responses.
+constexpr int64_t kFewestDirections = 3;
+constexpr int64_t kMostDirections = 1024;
+
+std::vector<double> to_vector(const torch::Tensor& values) {
+  const auto flat = values.cpu().to(torch::kFloat64).contiguous();
+  return {flat.data_ptr<double>(), flat.data_ptr<double>() + flat.numel()};
+}
 
 // J_t d for directions (N, R, C) → (N, times, R, C), in float64. The step
 // balances rounding, ε/h, against curvature, h².
@@ -27,62 +34,59 @@ torch::Tensor model_response(const train::PropagatorSubject& subject,
   const double step = single ? 1e-2 : 1e-4;
   const auto size = directions.abs().amax({1, 2}, /*keepdim=*/true);
   const auto change = directions / size * step;
-  const auto up = subject.model(subject.state + change).to(torch::kFloat64);
-  const auto down = subject.model(subject.state - change).to(torch::kFloat64);
-  return (up - down) / (2 * step) * size.to(torch::kFloat64).unsqueeze(1);
+  // Both ways in one pass: a rollout's steps are as many for one as for two.
+  const auto both =
+      subject
+          .model(torch::cat({subject.state + change, subject.state - change}))
+          .to(torch::kFloat64)
+          .chunk(2);
+  return (both[0] - both[1]) / (2 * step) *
+         size.to(torch::kFloat64).unsqueeze(1);
 }
 
-torch::Tensor true_response(const train::PropagatorSubject& subject,
-                            const torch::Tensor& directions) {
-  return subject.truth(directions.to(torch::kFloat64));
-}
+// What becomes of directions: (N, times, R, C) each, in float64 on the CPU.
+struct Responses {
+  torch::Tensor model, truth, given;
 
-torch::Tensor given_response(const train::PropagatorSubject& subject,
-                             const torch::Tensor& directions) {
-  return subject.given(directions.to(torch::kFloat64));
-}
-
-// Sums over directions and nodes: (times).
-torch::Tensor squares(const torch::Tensor& responses) {
-  return responses.square().sum({0, 2, 3}).cpu();
-}
-
-std::vector<double> to_vector(const torch::Tensor& values) {
-  const auto flat = values.cpu().to(torch::kFloat64).contiguous();
-  return {flat.data_ptr<double>(), flat.data_ptr<double>() + flat.numel()};
-}
-
-// Squares of the columns of J - Aᵗ, Aᵛ - Aᵗ and Aᵗ, summed over columns that
-// come in parts.
-struct Sums {
-  torch::Tensor wrong, to_learn, truth;  // (times)
-
-  void add(const torch::Tensor& ours, const torch::Tensor& right,
-           const torch::Tensor& given) {
-    const auto more = [](torch::Tensor& sum, const torch::Tensor& part) {
-      sum = sum.defined() ? sum + squares(part) : squares(part);
-    };
-    more(wrong, ours - right);
-    more(to_learn, given - right);
-    more(truth, right);
+  Responses slice(int64_t begin, int64_t end) const {
+    return {model.slice(0, begin, end), truth.slice(0, begin, end),
+            given.slice(0, begin, end)};
   }
   LearnedPropagator::Distance distance() const {
-    return {to_vector((wrong / to_learn).sqrt()),
-            to_vector((wrong / truth).sqrt())};
+    const auto norms = [](const torch::Tensor& columns) {
+      return columns.square().sum({0, 2, 3}).sqrt();  // (times)
+    };
+    const auto wrong = norms(model - truth);
+    return {to_vector(wrong / norms(given - truth)),
+            to_vector(wrong / norms(truth))};
   }
 };
 
+Responses respond(const train::PropagatorSubject& subject,
+                  const torch::Tensor& directions) {
+  std::vector<torch::Tensor> model, truth, given;
+  Progress progress("learned propagator", directions.size(0));
+  for (int64_t n = 0; n < directions.size(0); n += kBatch) {
+    const auto part = directions.slice(0, n, n + kBatch);
+    const auto exact = part.to(torch::kFloat64);
+    model.push_back(model_response(subject, part).cpu());
+    truth.push_back(subject.truth(exact).cpu());
+    given.push_back(subject.given(exact).cpu());
+    progress.update(n + part.size(0));
+  }
+  return {torch::cat(model), torch::cat(truth), torch::cat(given)};
+}
+
 // A unit change at every node, or random signs at all of them.
 torch::Tensor choose_directions(const train::PropagatorSubject& subject,
-                                int64_t seed, double most_work) {
+                                int64_t seed, double affordable) {
   const int64_t rows = subject.state.size(0), cols = subject.state.size(1);
   const int64_t nodes = rows * cols;
-  const double affordable = most_work / (2 * subject.work);
-  if (static_cast<double>(nodes) <= affordable) {
+  if (nodes <= kMostDirections && static_cast<double>(nodes) <= affordable) {
     return torch::eye(nodes, subject.state.options()).view({nodes, rows, cols});
   }
-  const int64_t count =
-      std::max(kFewestDirections, static_cast<int64_t>(affordable));
+  const auto count = static_cast<int64_t>(
+      std::clamp<double>(affordable, kFewestDirections, kMostDirections));
   return RandomStream(seed, "propagator")
       .uniform({count, rows, cols}, -1, 1, torch::kFloat64)
       .sign()
@@ -123,47 +127,42 @@ LearnedPropagator learn_propagator(const train::PropagatorSubject& subject,
   result.times = subject.times;
   const int64_t rows = subject.state.size(0), cols = subject.state.size(1);
   result.nodes = rows * cols;
+  result.source = torch::zeros_like(subject.state);
+  result.source[rows / 2][cols / 3] = 1;
 
-  const auto directions = choose_directions(subject, seed, most_work);
-  result.directions = directions.size(0);
-  const size_t middle = subject.times.size() / 2;
+  // Two states for each direction; a quarter of them for the data's.
+  const double affordable = most_work / (2 * subject.work);
+  const double for_data =
+      std::min<double>(std::max<double>(kFewestDirections, affordable / 4),
+                       static_cast<double>(subject.ensemble.size(0)));
+  const auto data =
+      subject.ensemble.slice(0, 0, static_cast<int64_t>(for_data));
+  const auto nodes = choose_directions(
+      subject, seed, affordable - 1 - static_cast<double>(data.size(0)));
+  result.directions = nodes.size(0);
+  const auto all =
+      respond(subject, torch::cat({result.source.unsqueeze(0), data, nodes}));
+  const int64_t first_node = 1 + data.size(0);
+  result.source_model = all.model[0];
+  result.source_truth = all.truth[0];
+  result.data_model = all.model[1];
+  result.data_truth = all.truth[1];
+  result.data = all.slice(1, first_node).distance();
+  const auto of_nodes = all.slice(first_node, all.model.size(0));
+  result.node = of_nodes.distance();
+
+  const auto middle = static_cast<int64_t>(subject.times.size() / 2);
   result.spectrum_time = subject.times[middle];
-  Sums sums;
-  std::vector<torch::Tensor> model_columns, true_columns;
-  Progress progress("learned propagator", result.directions);
-  for (int64_t n = 0; n < result.directions; n += kBatch) {
-    const auto part = directions.slice(0, n, n + kBatch);
-    const auto ours = model_response(subject, part);
-    const auto truth = true_response(subject, part);
-    sums.add(ours, truth, given_response(subject, part));
-    const auto at_middle = static_cast<int64_t>(middle);
-    model_columns.push_back(ours.select(1, at_middle).flatten(1).cpu());
-    true_columns.push_back(truth.select(1, at_middle).flatten(1).cpu());
-    progress.update(n + part.size(0));
-  }
-  result.node = sums.distance();
   // Random signs carry each singular value about √directions times.
   const double scale =
       result.every_node()
           ? 1
           : 1 / std::sqrt(static_cast<double>(result.directions));
-  result.spectrum_model = at::linalg_svdvals(torch::cat(model_columns)) * scale;
-  result.spectrum_truth = at::linalg_svdvals(torch::cat(true_columns)) * scale;
-
-  const auto data_model = model_response(subject, subject.ensemble);
-  const auto data_truth = true_response(subject, subject.ensemble);
-  Sums data_sums;
-  data_sums.add(data_model, data_truth,
-                given_response(subject, subject.ensemble));
-  result.data = data_sums.distance();
-  result.data_model = data_model[0].cpu();
-  result.data_truth = data_truth[0].cpu();
-
-  auto source = torch::zeros_like(subject.state);
-  source[rows / 2][cols / 3] = 1;
-  result.source = source.cpu();
-  result.source_model = model_response(subject, source.unsqueeze(0))[0].cpu();
-  result.source_truth = true_response(subject, source.unsqueeze(0))[0].cpu();
+  const auto spectrum = [&](const torch::Tensor& columns) {
+    return at::linalg_svdvals(columns.select(1, middle).flatten(1)) * scale;
+  };
+  result.spectrum_model = spectrum(of_nodes.model);
+  result.spectrum_truth = spectrum(of_nodes.truth);
   return result;
 }
 

@@ -11,8 +11,14 @@ torch::Tensor Forecaster::predict_at(const torch::Tensor& first,
   return predict(first, alpha).index_select(1, index);
 }
 
-int64_t Forecaster::tokens_for(const std::vector<int64_t>& times) const {
-  return *std::ranges::max_element(times) + 1;
+double Forecaster::work_of(const std::vector<int64_t>& times) const {
+  // Every parameter once a frame.
+  const auto frames = static_cast<double>(*std::ranges::max_element(times) + 1);
+  double parameters = 0;
+  for (const auto& p : this->parameters()) {
+    parameters += static_cast<double>(p.numel());
+  }
+  return 2 * parameters * frames;
 }
 
 torch::Tensor published_rollout(Forecaster& model, const torch::Tensor& truth,

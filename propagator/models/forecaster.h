@@ -45,8 +45,8 @@ class Forecaster : public torch::nn::Module {
                                    const std::vector<int64_t>& times);
 
   virtual Insides insides() const { return {}; }
-  // Tokens of work in one case of `predict_at`.
-  virtual int64_t tokens_for(const std::vector<int64_t>& times) const;
+  // What one case of `predict_at` costs, about: floating-point operations.
+  virtual double work_of(const std::vector<int64_t>& times) const;
   virtual int64_t visible() const = 0;
   virtual bool autoregressive() const = 0;
   // Output frame `output` must not depend on this input frame or later ones.

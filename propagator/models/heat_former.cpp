@@ -216,10 +216,19 @@ torch::Tensor HeatFormer::predict_at(const torch::Tensor& first,
   return frames.index_copy(1, on_device(places), answer.to(frames.dtype()));
 }
 
-int64_t HeatFormer::tokens_for(const std::vector<int64_t>& times) const {
-  if (options_.inputs == Inputs::kPublished) return shape_.frames;
-  if (autoregressive()) return Forecaster::tokens_for(times);
-  return options_.visible + static_cast<int64_t>(times.size());
+double HeatFormer::work_of(const std::vector<int64_t>& times) const {
+  // Rolling out reads all cached keys and values at each frame, which takes as
+  // long again as the products.
+  if (autoregressive()) return 2 * Forecaster::work_of(times);
+  if (!options_.honest()) return Forecaster::work_of(times);
+  const auto number = [](int64_t n) { return static_cast<double>(n); };
+  const double width = number(options_.width), keys = number(options_.visible);
+  const double tokens = keys + number(static_cast<int64_t>(times.size()));
+  const double each = 4 * width * number(options_.feed_forward) +
+                      4 * width * number(options_.heads) * keys;
+  const double nodes = number(shape_.rows * shape_.cols);
+  return number(options_.layers) * (tokens * each + 8 * keys * width * width) +
+         2 * nodes * width * (tokens + keys);
 }
 
 Insides HeatFormer::insides() const {

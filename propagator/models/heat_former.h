@@ -55,7 +55,7 @@ class HeatFormer : public Forecaster {
                            const std::vector<int64_t>& times) override;
 
   Insides insides() const override;
-  int64_t tokens_for(const std::vector<int64_t>& times) const override;
+  double work_of(const std::vector<int64_t>& times) const override;
   int64_t visible() const override { return options_.visible; }
   bool autoregressive() const override { return options_.autoregressive(); }
   int64_t first_hidden(int64_t output) const override;

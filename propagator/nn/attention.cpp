@@ -112,10 +112,16 @@ torch::Tensor MultiHeadAttentionImpl::block_absorbed(const torch::Tensor& x,
   const auto wq = query_->weight.view({heads, depth, width});
   const auto wo =
       output_->weight.view({width, heads, depth}).permute({1, 2, 0});
-  const auto folded_k =
-      torch::matmul(k, wq).view({batch, heads * prefix, width});
-  const auto folded_v =
-      torch::matmul(v, wo).view({batch, heads * prefix, width});
+  // Head by head over all cases at once: a batched product would copy the
+  // weights for every case.
+  const auto fold = [&](const torch::Tensor& x, const torch::Tensor& w) {
+    const auto rows = x.transpose(0, 1).reshape({heads, batch * prefix, depth});
+    return torch::bmm(rows, w)
+        .view({heads, batch, prefix, width})
+        .transpose(0, 1)
+        .reshape({batch, heads * prefix, width});
+  };
+  const auto folded_k = fold(k, wq), folded_v = fold(v, wo);
   const auto scores = torch::matmul(x, folded_k.transpose(1, 2));
   const auto weights =
       torch::softmax(scores.view({batch, tokens, heads, prefix}), -1)

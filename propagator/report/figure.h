@@ -47,6 +47,7 @@ struct Panel {
   std::string title;
   torch::Tensor values;                                 // (R, C)
   std::vector<std::pair<double, double>> outline = {};  // a line drawn over it
+  std::vector<double> rulers = {};  // x of white lines from top to bottom
 };
 
 // Panels beside one another on one scale, with its colour bar.
@@ -67,7 +68,6 @@ struct HeatMaps {
   std::vector<PanelRow> rows = {};
   double panel_width = 230;  // pixels
   double panel_height = 230;
-  bool ticks = true;  // false for thumbnails
 };
 
 using Figure = std::variant<LinePlot, BarChart, HeatMaps>;

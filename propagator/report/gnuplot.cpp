@@ -18,7 +18,7 @@ namespace {
 // Draws to PNG (twice the size, for print and sharp screens) and to SVG.
 std::string whole_script(const std::string& name, const GnuplotScript& script) {
   return fmt::format(
-      "# Draw it again with: gnuplot {0}.gp   (data in {0}.dat)\n"
+      "# Draw it again with: gnuplot {0}.gp   (data in {0}*.dat)\n"
       "set encoding utf8\n"
       "do for [device in 'png svg'] {{\n"
       "reset\n"
@@ -29,8 +29,8 @@ std::string whole_script(const std::string& name, const GnuplotScript& script) {
       "  set terminal svg size {1:.0f},{2:.0f} dynamic "
       "font 'DejaVu Sans,Verdana,sans-serif,13' background '#ffffff'\n"
       "}}\n"
-      "set output '{0}.'.device\n"
-      "data = '{0}.dat'\n"
+      "name = '{0}'\n"
+      "set output name.'.'.device\n"
       "{5}"
       "unset output\n"
       "}}\n",
@@ -42,8 +42,14 @@ std::string whole_script(const std::string& name, const GnuplotScript& script) {
 
 int64_t GnuplotScript::block(const std::string& title,
                              const std::string& rows) {
-  data += fmt::format("# [{}] {}\n{}\n\n", blocks, title, rows);
-  return blocks++;
+  auto& data = files.back();
+  data.text += fmt::format("# [{}] {}\n{}\n\n", data.blocks, title, rows);
+  return data.blocks++;
+}
+
+std::string GnuplotScript::file(const std::string& ending) {
+  files.push_back({ending});
+  return fmt::format("data = name.'{}'\n", ending);
 }
 
 std::string in_quotes(const std::string& text) {
@@ -77,7 +83,9 @@ double FigureFolder::add(const std::string& name, const Figure& figure) {
   for (const char* ending : {".png", ".svg"}) {
     fs::remove(path_ / (name + ending));
   }
-  write_file_atomically(path_ / (name + ".dat"), script.data);
+  for (const auto& data : script.files) {
+    write_file_atomically(path_ / (name + data.ending), data.text);
+  }
   write_file_atomically(path_ / (name + ".gp"), whole_script(name, script));
   waiting_.push_back(name);
   return script.width;

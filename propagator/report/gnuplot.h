@@ -5,9 +5,10 @@
 
 namespace propagator::report {
 
-// A folder of figures, each kept as its data (NAME.dat) and script (NAME.gp)
-// beside NAME.png and NAME.svg, so that a reader can restyle it for a paper:
-// `gnuplot NAME.gp` draws it again.
+// A folder of figures, each kept as its data (NAME.dat; of a grid of panels one
+// file a row, NAME-1.dat …) and script (NAME.gp) beside NAME.png and NAME.svg,
+// so that a reader can restyle it for a paper: `gnuplot NAME.gp` draws it
+// again.
 class FigureFolder {
  public:
   explicit FigureFolder(fs::path path) : path_(std::move(path)) {}

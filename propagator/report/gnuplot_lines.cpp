@@ -117,9 +117,10 @@ GnuplotScript write_script(const LinePlot& given) {
   if (plot.x.first == plot.x.last && x.low < x.high) {
     plot.x.first = x.low, plot.x.last = x.high;
   }
-  GnuplotScript script{500, 330, "", ""};
-  script.body = frame_commands(plot.title) + axis_commands('x', plot.x) +
-                axis_commands('y', plot.y) + event_commands(plot);
+  GnuplotScript script{500, 330, ""};
+  script.body = script.file(".dat") + frame_commands(plot.title) +
+                axis_commands('x', plot.x) + axis_commands('y', plot.y) +
+                event_commands(plot);
   std::string curves;
   for (size_t k = 0; k < plot.series.size(); ++k) {
     const auto& series = plot.series[k];
@@ -158,8 +159,9 @@ GnuplotScript write_script(const BarChart& given) {
   }
   const double width = 0.8 / static_cast<double>(chart.bars.size());
   GnuplotScript script{std::clamp(150 + 90 * categories, 420.0, 1000.0), 350,
-                       "", ""};
-  script.body = frame_commands(chart.title) + axis_commands('y', chart.y) +
+                       ""};
+  script.body = script.file(".dat") + frame_commands(chart.title) +
+                axis_commands('y', chart.y) +
                 fmt::format(
                     "set grid noxtics\nset style fill solid 0.85 noborder\n"
                     "set yrange [{}:]\nset xrange [-0.6:{}]\nset xtics ({}){}\n"

@@ -20,8 +20,8 @@ struct Layout {
   explicit Layout(const HeatMaps& maps)
       : top(maps.title.empty() ? 6 : 32),
         title(8),
-        gap(maps.ticks ? 20 : 8),
-        bottom(maps.ticks ? 52 : 26),
+        gap(20),
+        bottom(52),
         bar(14),
         panel_width(maps.panel_width),
         panel_height(maps.panel_height) {
@@ -32,10 +32,10 @@ struct Layout {
       row_labels = row_labels || !row.label.empty();
       if (row.bar) bar = row.bar_label.empty() ? 76 : 96;
       for (const auto& panel : row.panels) {
-        if (!panel.title.empty()) title = maps.ticks ? 24 : 18;
+        if (!panel.title.empty()) title = 24;
       }
     }
-    left = (maps.ticks ? 66 : 24) + (row_labels ? 24 : 0);
+    left = 66 + (row_labels ? 24 : 0);
     const auto count = static_cast<double>(columns);
     width = left + count * panel_width + (count - 1) * gap + bar;
     height = top + bottom +
@@ -135,15 +135,21 @@ std::string panel_commands(const HeatMaps& maps, const Panel& panel,
       fmt::format("set xrange [{}:{}]\nset yrange [{}:{}]\n", plain(x.begin),
                   plain(x.end), plain(y.end), plain(y.begin));
   text +=
-      fmt::format("set title {} offset 0,-0.7 font ',{}' tc rgb '#222222'\n",
-                  in_quotes(panel.title), maps.ticks ? 10 : 8);
+      fmt::format("set title {} offset 0,-0.7 font ',10' tc rgb '#222222'\n",
+                  in_quotes(panel.title));
   text += last_row ? fmt::format("set xlabel {} offset 0,0.4\n",
                                  in_quotes(maps.x.label))
                    : "unset xlabel\n";
   text += column == 0 ? fmt::format("set ylabel {} offset 0.3,0\n",
                                     in_quotes(maps.y.label))
                       : "unset ylabel\n";
-  if (!maps.ticks) return text + "unset xtics\nunset ytics\n";
+  text += "unset arrow\n";
+  for (const double place : panel.rulers) {
+    text += fmt::format(
+        "set arrow from first {0}, graph 0 to first {0}, graph 1 nohead front "
+        "lw 1.5 lc rgb '#ffffff'\n",
+        plain(place));
+  }
   return text + fmt::format(
                     "set xtics {}\nset ytics {}\nset format x '{}'\n"
                     "set format y '{}'\n",
@@ -176,7 +182,7 @@ std::string plot_command(const HeatMaps& maps, const PanelRow& row,
 
 GnuplotScript write_script(const HeatMaps& maps) {
   const Layout at(maps);
-  GnuplotScript script{at.width, at.height, "", ""};
+  GnuplotScript script{at.width, at.height, ""};
   auto& body = script.body;
   // Cells without a value let the grey ground through.
   body = fmt::format(
@@ -193,6 +199,10 @@ GnuplotScript write_script(const HeatMaps& maps) {
   }
   for (size_t r = 0; r < maps.rows.size(); ++r) {
     const auto& row = maps.rows[r];
+    // gnuplot reads a file from its beginning for every block, so that large
+    // grids in one file would take minutes.
+    body += script.file(maps.rows.size() == 1 ? ".dat"
+                                              : fmt::format("-{}.dat", r + 1));
     body += row_commands(row, at, r);
     for (size_t c = 0; c < row.panels.size(); ++c) {
       const bool last = c + 1 == row.panels.size();

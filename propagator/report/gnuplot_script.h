@@ -10,10 +10,18 @@ namespace propagator::report {
 struct GnuplotScript {
   double width, height;  // pixels, as the page shows it
   std::string body;      // commands that draw it, on whatever device is set
-  std::string data;      // blocks, two empty lines between them
-  int64_t blocks = 0;
 
-  // Adds a block of rows and returns its index.
+  // A file of numbers: blocks of rows with two empty lines between them.
+  struct Data {
+    std::string ending;  // of its name: ".dat"
+    std::string text = "";
+    int64_t blocks = 0;
+  };
+  std::vector<Data> files = {};
+
+  // Begins another file and returns the command by which `data` means it.
+  std::string file(const std::string& ending);
+  // Adds a block to the newest file and returns its index there.
   int64_t block(const std::string& title, const std::string& rows);
 };
 

@@ -1,7 +1,6 @@
 #include <cmath>
 #include <set>
 
-#include "propagator/nn/init.h"
 #include "propagator/tasks/forecast.h"
 
 // What explanations of a forecast work on.
@@ -95,8 +94,7 @@ std::optional<train::PropagatorSubject> Forecast::propagator_subject(
       .times = times,
       .state = test.frames[0][0],
       .ensemble = first.slice(0, 0, pairs) - first.slice(0, pairs),
-      .work = 2.0 * static_cast<double>(nn::parameter_count(model)) *
-              static_cast<double>(forecaster.tokens_for(times)),
+      .work = forecaster.work_of(times),
       .x = x_axis(),
       .y = y_axis(),
       .quantity = "response"};

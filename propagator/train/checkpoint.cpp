@@ -4,6 +4,7 @@
 #include <torch/utils.h>
 
 #include <algorithm>
+#include <set>
 #include <sstream>
 
 #include "propagator/core/error.h"
@@ -22,14 +23,22 @@ std::string hint_for_damage() {
          "one";
 }
 
-// Reads the files that the sums name and checks each.
-std::map<std::string, std::string> read_verified(const fs::path& directory) {
+constexpr const char* kModel = "model.safetensors";
+constexpr const char* kBest = "best.safetensors";
+constexpr const char* kOptimizer = "optimizer.safetensors";
+constexpr const char* kState = "state.json";
+constexpr const char* kConfig = "config.yaml";
+
+// Reads these files and checks each against its sum.
+std::map<std::string, std::string> read_verified(
+    const fs::path& directory, const std::set<std::string>& wanted) {
   if (!fs::is_directory(directory)) {
     throw FileError("no checkpoint at " + directory.string());
   }
   std::map<std::string, std::string> files;
   std::istringstream sums(read_file(directory / kSums));
   for (std::string digest, name; sums >> digest >> name;) {
+    if (!wanted.contains(name)) continue;
     auto bytes = read_file(directory / fs::path(name).filename());
     if (sha256(bytes) != digest) {
       throw DataError(fmt::format("{} is damaged: its SHA-256 is not the one "
@@ -39,9 +48,7 @@ std::map<std::string, std::string> read_verified(const fs::path& directory) {
     }
     files[name] = std::move(bytes);
   }
-  for (const char* name :
-       {"model.safetensors", "best.safetensors", "optimizer.safetensors",
-        "state.json", "config.yaml"}) {
+  for (const auto& name : wanted) {
     if (!files.contains(name)) {
       throw DataError(fmt::format("{} is damaged: {} does not name {}",
                                   directory.string(), kSums, name),
@@ -55,12 +62,11 @@ std::map<std::string, std::string> read_verified(const fs::path& directory) {
 
 void save_checkpoint(const fs::path& directory, const Checkpoint& checkpoint) {
   std::map<std::string, std::string> files{
-      {"model.safetensors", data::to_safetensors({checkpoint.model, {}})},
-      {"best.safetensors", data::to_safetensors({checkpoint.best, {}})},
-      {"optimizer.safetensors",
-       data::to_safetensors({checkpoint.optimizer, {}})},
-      {"state.json", checkpoint.state.dump(2) + "\n"},
-      {"config.yaml", checkpoint.config},
+      {kModel, data::to_safetensors({checkpoint.model, {}})},
+      {kBest, data::to_safetensors({checkpoint.best, {}})},
+      {kOptimizer, data::to_safetensors({checkpoint.optimizer, {}})},
+      {kState, checkpoint.state.dump(2) + "\n"},
+      {kConfig, checkpoint.config},
   };
   std::string sums;
   for (const auto& [name, bytes] : files) {
@@ -75,23 +81,31 @@ void save_checkpoint(const fs::path& directory, const Checkpoint& checkpoint) {
 }
 
 Checkpoint load_checkpoint(const fs::path& directory) {
-  const auto files = read_verified(directory);
+  const auto files =
+      read_verified(directory, {kModel, kBest, kOptimizer, kState, kConfig});
   const auto tensors = [&](const char* name) {
     return data::from_safetensors(files.at(name), (directory / name).string())
         .tensors;
   };
   Checkpoint checkpoint;
-  checkpoint.model = tensors("model.safetensors");
-  checkpoint.best = tensors("best.safetensors");
-  checkpoint.optimizer = tensors("optimizer.safetensors");
-  checkpoint.config = files.at("config.yaml");
+  checkpoint.model = tensors(kModel);
+  checkpoint.best = tensors(kBest);
+  checkpoint.optimizer = tensors(kOptimizer);
+  checkpoint.config = files.at(kConfig);
   try {
-    checkpoint.state = nlohmann::json::parse(files.at("state.json"));
+    checkpoint.state = nlohmann::json::parse(files.at(kState));
   } catch (const nlohmann::json::exception& error) {
-    throw DataError(fmt::format("{}: {}", (directory / "state.json").string(),
-                                error.what()));
+    throw DataError(
+        fmt::format("{}: {}", (directory / kState).string(), error.what()));
   }
   return checkpoint;
+}
+
+NamedTensors load_weights(const fs::path& directory, Weights which) {
+  const char* name = which == Weights::kBest ? kBest : kModel;
+  const auto files = read_verified(directory, {name});
+  return data::from_safetensors(files.at(name), (directory / name).string())
+      .tensors;
 }
 
 void remove_checkpoint(const fs::path& directory) {

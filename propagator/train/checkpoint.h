@@ -32,6 +32,12 @@ void save_checkpoint(const std::filesystem::path& directory,
 // DataError if a file is missing, cut, changed, or not what it should be.
 Checkpoint load_checkpoint(const std::filesystem::path& directory);
 
+// Only the weights, after the last step or of the best validation, for those
+// who use the model and do not train on.
+enum class Weights { kBest, kLast };
+NamedTensors load_weights(const std::filesystem::path& directory,
+                          Weights which);
+
 // Removes a checkpoint so that no half of it can be taken for a whole one.
 void remove_checkpoint(const std::filesystem::path& directory);
 

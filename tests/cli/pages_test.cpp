@@ -82,7 +82,8 @@ TEST_F(Pages, WithoutGnuplotTheRunSucceedsAndSaysWhatToInstall) {
 }
 
 TEST_F(Pages, ExplainPrintsItsNumbers) {
-  const auto outcome = testing::propagator("-q explain --json " + path("a"));
+  const auto outcome =
+      testing::propagator("-q explain --json " + path("a") + " 2>/dev/null");
   ASSERT_EQ(outcome.status, 0) << outcome.output;
   const auto numbers = json::parse(outcome.output);
   const auto& learned = numbers.at("learned_propagator");

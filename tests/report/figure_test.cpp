@@ -115,11 +115,13 @@ TEST_F(ReportFigure, WithoutGnuplotTheDataStayAndOldPicturesGo) {
 
 TEST(ReportFigureScript, DataHoldTheNumbersWithGapsWhereALogHasNone) {
   const auto script = write_script(line_plot());
-  EXPECT_NE(script.data.find("1\t0.1\n2\t0.001\n3\tNaN\n"), std::string::npos)
-      << script.data;
+  EXPECT_NE(script.files[0].text.find("1\t0.1\n2\t0.001\n3\tNaN\n"),
+            std::string::npos)
+      << script.files[0].text;
   const auto maps = write_script(heat_maps());
-  EXPECT_NE(maps.data.find("0\t1\t2\t3\n4\t5\tNaN\t7\n"), std::string::npos)
-      << maps.data;
+  EXPECT_NE(maps.files[0].text.find("0\t1\t2\t3\n4\t5\tNaN\t7\n"),
+            std::string::npos)
+      << maps.files[0].text;
 }
 
 TEST(ReportFigureScript, TicksAreRoundNumbers) {
