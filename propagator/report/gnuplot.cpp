@@ -30,6 +30,7 @@ std::string whole_script(const std::string& name, const GnuplotScript& script) {
       "font 'DejaVu Sans,Verdana,sans-serif,13' background '#ffffff'\n"
       "}}\n"
       "name = '{0}'\n"
+      "small = device eq 'png' ? ',8' : ',10'\n"
       "set output name.'.'.device\n"
       "{5}"
       "unset output\n"

@@ -80,7 +80,7 @@ std::string event_commands(const LinePlot& plot) {
         "set arrow from first {0}, graph 0 to first {0}, graph 1 nohead back "
         "dt 3 lc rgb '#888888'\n"
         "set label {1} at graph {2:.4f}, graph 0.98 right rotate by 90 "
-        "offset character {3},0 font ',10' tc rgb '#555555'\n",
+        "offset character {3},0 font small tc rgb '#555555'\n",
         plain(event.x), in_quotes(event.label), label_at,
         label_at > 0.95 ? -0.7 : 0.7);
   }
@@ -180,7 +180,7 @@ GnuplotScript write_script(const BarChart& given) {
     plots += fmt::format(
         "{0} data index {1} using 1:2 with boxes lc rgb '{2}' {3}, \\\n"
         "     data index {1} using 1:2:(sprintf('%.2g', $2)) with labels "
-        "offset 0,0.6 font ',8' tc rgb '#444444' notitle",
+        "offset 0,0.6 font small tc rgb '#444444' notitle",
         k == 0 ? "plot" : ", \\\n    ", script.block(bars.name, rows),
         hex(series_colour(k)), legend(bars.name));
   }

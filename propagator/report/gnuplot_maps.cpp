@@ -19,7 +19,7 @@ struct Layout {
 
   explicit Layout(const HeatMaps& maps)
       : top(maps.title.empty() ? 6 : 32),
-        title(8),
+        title(maps.rows.size() > 1 ? 14 : 8),
         gap(20),
         bottom(52),
         bar(14),
