@@ -12,7 +12,9 @@ namespace propagator::cli {
 
 void Overrides::add_to(CLI::App& verb, bool with_training) {
   verb.add_option("-s,--set", assignments,
-                  "Override a key of the configuration: -s train.batch=8")
+                  with_training
+                      ? "Override a key of the configuration: -s train.batch=8"
+                      : "Override a key of the configuration: -s eval.batch=8")
       ->type_name("KEY=VALUE")
       ->allow_extra_args(false);
   verb.add_option("--device", device, "auto, cpu, cuda, cuda:N or mps");

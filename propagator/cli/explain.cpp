@@ -29,7 +29,7 @@ void add_explain(CLI::App& app, Action& action) {
   verb->add_option("--work", o->work,
                    "Time to spend on the learned propagator, against the "
                    "usual few seconds")
-      ->check(CLI::PositiveNumber)
+      ->check(CLI::Range(0.001, 1e6))
       ->capture_default_str();
   verb->add_flag("--json", o->json, "Print the numbers as JSON");
   o->overrides.add_to(*verb, /*with_training=*/false);

@@ -4,6 +4,7 @@
 #include <sys/utsname.h>
 #include <torch/version.h>
 
+#include "propagator/cli/commands.h"
 #include "propagator/core/error.h"
 #include "propagator/core/files.h"
 #include "propagator/core/log.h"
@@ -117,7 +118,8 @@ int train_and_report(const tasks::Experiment& experiment,
   fs::path page;
   if (experiment.report().page) {
     const auto report =
-        explain::write_run_report(experiment, *model, runtime, result, run);
+        explain::write_run_report(experiment, *model, runtime, result,
+                                  fmt::format("step {}", trainer.step()), run);
     if (report.numbers.contains("learned_propagator")) {
       result["learned_propagator"] = report.numbers.at("learned_propagator");
       write_file_atomically(run.result(), result.dump(2) + "\n");
@@ -133,6 +135,19 @@ int train_and_report(const tasks::Experiment& experiment,
              run.result().string());
   if (!page.empty()) fmt::print("  report: {}\n", page.string());
   return 0;
+}
+
+int resume_run(train::RunDirectory run, const tasks::Experiment& experiment,
+               const std::string& from, bool as_json) {
+  const bool fresh =
+      from.empty() && train::list_checkpoints(run.checkpoints()).empty();
+  const auto checkpoint = fresh ? fs::path() : choose_checkpoint(run, from);
+  const auto open_run = [&] {
+    // What was overridden holds from now on.
+    write_file_atomically(run.config(), experiment.yaml());
+    return std::move(run);
+  };
+  return train_and_report(experiment, open_run, checkpoint, as_json);
 }
 
 }  // namespace propagator::cli

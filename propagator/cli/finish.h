@@ -21,6 +21,11 @@ int train_and_report(const tasks::Experiment& experiment,
                      const std::function<train::RunDirectory()>& open_run,
                      const std::filesystem::path& checkpoint, bool as_json);
 
+// Goes on with a run, which is locked: from the checkpoint that `from` names,
+// the newest, or from nothing if it was killed before its first.
+int resume_run(train::RunDirectory run, const tasks::Experiment& experiment,
+               const std::string& from, bool as_json);
+
 // The table and the audit, for people; or the numbers as JSON.
 void print_result(const tasks::Experiment& experiment,
                   const nlohmann::json& result, bool as_json);

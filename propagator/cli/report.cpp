@@ -43,9 +43,9 @@ int rebuild(const Options& o) {
   const auto run = train::RunDirectory::open(o.runs[0]);
   const auto [experiment, runtime, model] =
       load_for_pages(o.runs[0], o.from, o.overrides, Weights::kBest);
-  const auto report =
-      explain::write_run_report(*experiment, *model, runtime,
-                                explain::read_result(*experiment, run), run);
+  const auto report = explain::write_run_report(
+      *experiment, *model, runtime, explain::read_result(*experiment, run),
+      choose_checkpoint(run, o.from).filename().string(), run);
   print_explanation(report.numbers);
   fmt::print("  report: {}\n", report.page.string());
   return 0;

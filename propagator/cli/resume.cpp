@@ -1,7 +1,5 @@
 #include "propagator/cli/commands.h"
 #include "propagator/cli/finish.h"
-#include "propagator/core/files.h"
-#include "propagator/train/checkpoint.h"
 
 namespace propagator::cli {
 
@@ -33,17 +31,7 @@ void add_resume(CLI::App& app, Action& action) {
           document, {"train.", "schedule.", "optimizer.", "report.", "loss.",
                      "eval.", "data.storage"});
       const tasks::Experiment experiment(document);
-      // Killed before its first checkpoint, a run starts again from nothing.
-      const bool fresh =
-          o->from.empty() && train::list_checkpoints(run.checkpoints()).empty();
-      const auto checkpoint =
-          fresh ? std::filesystem::path() : choose_checkpoint(run, o->from);
-      const auto open_run = [&] {
-        // What was overridden holds from now on.
-        write_file_atomically(run.config(), experiment.yaml());
-        return std::move(run);
-      };
-      return train_and_report(experiment, open_run, checkpoint, o->json);
+      return resume_run(std::move(run), experiment, o->from, o->json);
     };
   });
 }

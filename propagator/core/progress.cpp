@@ -52,7 +52,7 @@ std::string Progress::line(int64_t done, const std::string& note,
   return text;
 }
 
-void Progress::update(int64_t done, const std::string& note) {
+void Progress::update(int64_t done, const std::function<std::string()>& note) {
   if (style_ == Style::kSilent) return;
   const auto now = Clock::now();
   const double interval = style_ == Style::kBar ? 0.1 : 10.0;
@@ -62,7 +62,7 @@ void Progress::update(int64_t done, const std::string& note) {
   if (since_shown < interval) return;
   last_shown_ = now;
   const double seconds = std::chrono::duration<double>(now - start_).count();
-  std::string text = line(done, note, seconds);
+  std::string text = line(done, note ? note() : "", seconds);
   if (style_ == Style::kLines) {
     fmt::print(stderr, "{}\n", text);
     return;

@@ -2,6 +2,7 @@
 
 #include <chrono>
 #include <cstdint>
+#include <functional>
 #include <string>
 
 namespace propagator {
@@ -10,7 +11,7 @@ namespace propagator {
 // terminal, a plain line every few seconds otherwise.
 //
 //   Progress progress("training", total);
-//   for (...) progress.update(done, "loss 1.2e-3");
+//   for (...) progress.update(done);
 class Progress {
  public:
   enum class Style { kBar, kLines, kSilent };
@@ -21,7 +22,8 @@ class Progress {
   Progress(const Progress&) = delete;
   Progress& operator=(const Progress&) = delete;
 
-  void update(int64_t done, const std::string& note = "");
+  // `note` is only asked for when a line is shown.
+  void update(int64_t done, const std::function<std::string()>& note = {});
   // Takes the bar off the screen so that a log line can be written.
   void clear();
 

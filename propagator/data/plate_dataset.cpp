@@ -9,10 +9,6 @@ namespace {
 
 constexpr int64_t kCasesAtOnce = 64;
 
-torch::Tensor index_tensor(const std::vector<int64_t>& indices) {
-  return torch::tensor(indices, torch::kInt64);
-}
-
 void expect_shape(const TensorReader& reader, const std::string& path,
                   const std::string& name,
                   const std::vector<int64_t>& expected) {
@@ -50,6 +46,10 @@ PlateDataset::PlateDataset(const physics::HeatPlateOptions& plate,
     open_file(options.file);
   }
   split_ = make_split(cases_.size(), seed);
+  for (const auto& [split, name] : config::Names<Split>::all) {
+    cases_of_[split] =
+        torch::tensor(split_.of(split), torch::kInt64).to(runtime.device);
+  }
   const bool keep = options.storage == Storage::kMemory ||
                     (options.storage == Storage::kAuto &&
                      bytes() <= memory_bytes(runtime) / 4);
@@ -91,9 +91,11 @@ void PlateDataset::keep_in_memory() {
   Progress progress(reader_ ? "reading plates" : "solving plates", cases);
   for (int64_t n = 0; n < cases; n += kCasesAtOnce) {
     const int64_t count = std::min(kCasesAtOnce, cases - n);
-    std::vector<int64_t> some(static_cast<size_t>(count));
-    std::iota(some.begin(), some.end(), n);
-    fields.narrow(0, n, count).copy_(histories(some));
+    // A file is read in one piece, not case by case.
+    const auto part =
+        reader_ ? reader_->rows("fields", n, count)
+                : histories(torch::arange(n, n + count, torch::kInt64));
+    fields.narrow(0, n, count).copy_(part);
     progress.update(n + count);
   }
   fields_ = fields;
@@ -108,33 +110,31 @@ int64_t PlateDataset::size(Split split) const {
   return static_cast<int64_t>(split_.of(split).size());
 }
 
-torch::Tensor PlateDataset::histories(const std::vector<int64_t>& cases) const {
-  if (reader_) {
-    std::vector<torch::Tensor> rows;
-    for (const int64_t n : cases) rows.push_back(reader_->rows("fields", n, 1));
-    return torch::cat(rows).to(runtime_.options());
+torch::Tensor PlateDataset::histories(const torch::Tensor& cases) const {
+  if (!reader_) {
+    return physics::solve(plate_, cases_.select(cases.to(runtime_.device)));
   }
-  const auto indices = index_tensor(cases).to(runtime_.device);
-  return physics::solve(plate_, cases_.select(indices));
+  const auto list = cases.cpu();
+  std::vector<torch::Tensor> rows;
+  for (int64_t n = 0; n < list.numel(); ++n) {
+    rows.push_back(reader_->rows("fields", list[n].item<int64_t>(), 1));
+  }
+  return torch::cat(rows).to(runtime_.options());
 }
 
 PlateBatch PlateDataset::batch(Split split,
-                               std::span<const int64_t> positions) const {
-  const auto& of_split = split_.of(split);
-  std::vector<int64_t> cases;
-  for (const int64_t at : positions) cases.push_back(of_split.at(at));
-  const auto indices = index_tensor(cases).to(runtime_.device);
-  return {in_memory() ? fields_.index_select(0, indices) : histories(cases),
+                               const torch::Tensor& positions) const {
+  const auto indices =
+      cases_of_.at(split).index_select(0, positions.to(runtime_.device));
+  return {in_memory() ? fields_.index_select(0, indices) : histories(indices),
           cases_.alpha.index_select(0, indices),
           cases_.dt.index_select(0, indices)};
 }
 
 PlateBatch PlateDataset::range(Split split, int64_t begin,
                                int64_t count) const {
-  std::vector<int64_t> positions(
-      static_cast<size_t>(std::min(count, size(split) - begin)));
-  std::iota(positions.begin(), positions.end(), begin);
-  return batch(split, positions);
+  const int64_t end = std::min(begin + count, size(split));
+  return batch(split, torch::arange(begin, end, torch::kInt64));
 }
 
 void write_plate_file(const std::filesystem::path& path,

@@ -1,7 +1,7 @@
 #pragma once
 
+#include <map>
 #include <memory>
-#include <span>
 
 #include "propagator/core/device.h"
 #include "propagator/data/split.h"
@@ -40,19 +40,21 @@ class PlateDataset {
   bool in_memory() const { return fields_.defined(); }
   // Bytes of all histories together.
   int64_t bytes() const;
-  // `positions` count within the split.
-  PlateBatch batch(Split split, std::span<const int64_t> positions) const;
+  // `positions` (B) count within the split; int64, on the CPU or, with data in
+  // memory, where the data are.
+  PlateBatch batch(Split split, const torch::Tensor& positions) const;
   // Positions [begin, begin + count) of the split.
   PlateBatch range(Split split, int64_t begin, int64_t count) const;
 
  private:
-  torch::Tensor histories(const std::vector<int64_t>& cases) const;
+  torch::Tensor histories(const torch::Tensor& cases) const;
   void open_file(const std::string& path);
   void keep_in_memory();
 
   physics::HeatPlateOptions plate_;
   Runtime runtime_;
   SplitIndices split_;
+  std::map<Split, torch::Tensor> cases_of_;  // the same, where the data are
   physics::PlateCases cases_;  // of every case; `first` empty for a file
   std::shared_ptr<TensorReader> reader_;
   torch::Tensor fields_;  // (N, T, R, C) when in memory

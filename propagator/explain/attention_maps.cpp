@@ -72,7 +72,7 @@ void draw(const AttentionMaps& maps, report::Report& report) {
   const auto last = static_cast<double>(heads);
   report::HeatMaps grid;
   grid.title = "Attention of every layer and head";
-  grid.x = {"head", 0.5 + half, last + 0.5 - half};
+  grid.x = {"head", 0.5 + half, last + 0.5 - half, /*log=*/false, /*ticks=*/1};
   grid.y = y;
   grid.panel_width = std::clamp(120 * last, 300.0, 860.0);
   grid.panel_height = 90;

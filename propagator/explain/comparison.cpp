@@ -143,14 +143,17 @@ void draw_curves(const std::vector<Run>& runs, report::Report& report) {
       loss.series.push_back({run.name, validation.step, validation.loss});
     }
   }
-  report.figure("metric", bars, "The number by which the runs are judged.");
+  report.figure("metric", bars,
+                "The first number of the table; modes are in the table.");
   if (!curves.series.empty()) {
-    report.figure("curves", curves, "The same test of every run.");
+    curves.events.clear();  // they may differ
+    report.figure("curves", curves, "The test of every run.");
   }
   if (!loss.series.empty()) {
     report.figure("loss", loss,
                   "The loss on the validation cases during training. Losses "
-                  "with different weights or terms do not compare.");
+                  "with different weights, terms or masks do not compare: that "
+                  "of a causal model is taken with the true earlier frames.");
   }
 }
 

@@ -31,7 +31,12 @@ nlohmann::json explain_model(train::Task& task, torch::nn::Module& model,
         "that the model has learned, its derivative with respect to frame 0, "
         "beside the true one of the finite-difference scheme.");
     report.text(
-        fmt::format("The learned propagator is {}.", propagator.verdict()));
+        fmt::format("The learned propagator: {}.", propagator.verdict()));
+    if (task.mode() == "published") {
+      report.text(
+          "This model is given every frame of the changed plate, the answer "
+          "among them: what follows shows how well it copies.");
+    }
     draw(propagator, *subject, report);
   }
   report.section("Inside the model");

@@ -12,9 +12,9 @@ namespace propagator::explain {
 
 std::string LeakAudit::verdict() const {
   return fmt::format(
-      "{} {} ({} outputs against {} hidden inputs; largest gradient {:.1e} "
-      "hidden, {:.1e} visible)",
-      leaks, leaks == 1 ? "leak" : "leaks", outputs.size(), pairs_checked,
+      "{} {} in {} pairs of an output and a hidden input ({} outputs; largest "
+      "gradient {:.1e} hidden, {:.1e} visible)",
+      leaks, leaks == 1 ? "leak" : "leaks", pairs_checked, outputs.size(),
       largest_hidden, largest_visible);
 }
 
@@ -66,48 +66,38 @@ LeakAudit audit_leaks(const train::AuditSubject& subject, int64_t seed,
 }
 
 void draw(const LeakAudit& audit, report::Report& report) {
-  // Inputs in as many groups as there are outputs, each ending with one of
-  // those: what an output takes from itself lies on the diagonal.
-  const auto count = static_cast<int64_t>(audit.outputs.size());
-  const auto begin = [&](int64_t group) {
-    return group == 0 ? 0 : audit.outputs[group - 1] + 1;
-  };
-  std::vector<torch::Tensor> groups;
-  for (int64_t k = 0; k < count; ++k) {
-    groups.push_back(audit.gradients.slice(1, begin(k), begin(k + 1)).amax(1));
-  }
-  const auto sizes = torch::stack(groups, 1).to(torch::kFloat64);
+  const auto sizes = audit.gradients.to(torch::kFloat64);
   const auto shown =
       torch::where(sizes > 0, sizes.log10(),
                    torch::full({}, std::numeric_limits<double>::quiet_NaN(),
                                torch::kFloat64));
-  // In each row, the first group that holds nothing but hidden inputs.
-  const report::Axis frames{"", static_cast<double>(audit.outputs.front()),
-                            static_cast<double>(audit.outputs.back())};
-  const double step = (frames.last - frames.first) /
-                      static_cast<double>(std::max<int64_t>(count - 1, 1));
+  // The outputs are spread evenly, so that the axis may count in frames.
+  const auto count = static_cast<double>(audit.outputs.size());
+  const auto first = static_cast<double>(audit.outputs.front());
+  const auto last = static_cast<double>(audit.outputs.back());
+  const double step = (last - first) / std::max(count - 1, 1.0);
   std::vector<std::pair<double, double>> border;
-  for (int64_t k = 0; k < count; ++k) {
-    int64_t group = 0;
-    while (group < count && begin(group) < audit.hidden[k]) ++group;
-    const double x = (static_cast<double>(group) - 0.5) * step;
-    const double y = static_cast<double>(k) * step;
+  for (size_t k = 0; k < audit.outputs.size(); ++k) {
+    const double x = static_cast<double>(audit.hidden[k]) - 0.5;
+    const double y = first + static_cast<double>(k) * step;
     border.emplace_back(x, y - step / 2);
     border.emplace_back(x, y + step / 2);
   }
+  report::HeatMaps maps;
+  maps.title = "Which inputs each output depends on";
+  maps.x = {"input frame", 0, static_cast<double>(sizes.size(1) - 1)};
+  maps.y = {"output frame", first, last};
+  maps.rows = {
+      {.bar_label = "log10 |gradient|", .panels = {{"", shown, border}}}};
+  maps.panel_width =
+      std::clamp(12.0 * static_cast<double>(sizes.size(1)), 300.0, 820.0);
+  maps.panel_height = 300;
   report.figure(
-      "leak-audit",
-      report::HeatMaps{.title = "Which inputs each output depends on",
-                       .x = {"input frame", frames.first, frames.last},
-                       .y = {"output frame", frames.first, frames.last},
-                       .rows = {{.bar_label = "log10 |gradient|",
-                                 .panels = {{"", shown, border}}}},
-                       .panel_width = 380,
-                       .panel_height = 380},
+      "leak-audit", maps,
       fmt::format("Largest gradient of {} outputs, spread over the sequence, "
-                  "with respect to the inputs; grey is exactly zero. Right of "
-                  "the line are inputs that the output must not see.",
-                  count));
+                  "with respect to every input; grey is exactly zero. Right "
+                  "of the line are inputs that the output must not see.",
+                  audit.outputs.size()));
 }
 
 }  // namespace propagator::explain

@@ -18,7 +18,7 @@ struct LeakAudit {
   double largest_hidden = 0;     // largest |gradient| on a hidden input
   double largest_visible = 0;
 
-  // "0 leaks (12 outputs against 1152 hidden inputs; largest gradient …)"
+  // "0 leaks in 1152 pairs of an output and a hidden input (12 outputs; …)"
   std::string verdict() const;
   nlohmann::json to_json() const;
 };

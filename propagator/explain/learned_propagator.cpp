@@ -201,7 +201,7 @@ void draw(const LearnedPropagator& p, const train::PropagatorSubject& subject,
       LinePlot{
           .title = "Learned propagator against the true one",
           .x = {.label = "frame", .log = true},
-          .y = {.label = "distance", .log = true},
+          .y = {.label = "share (1 is 100 %)", .log = true},
           .series = {{"data: error", times, p.data.error},
                      {changes + ": error", times, p.node.error},
                      {"data: difference", times, p.data.difference, dashed},
@@ -237,7 +237,8 @@ void draw(const LearnedPropagator& p, const train::PropagatorSubject& subject,
                       to_vector(p.spectrum_model.clamp_min(1e-12))}}},
       p.every_node()
           ? "How strongly each propagator carries its directions, strongest "
-            "first: edges stay, fine patterns die out."
+            "first: edges stay, fine patterns die out. (Values below 1e-12 "
+            "are drawn there.)"
           : fmt::format("How strongly each propagator carries {} random "
                         "directions (all of them would take too long here).",
                         p.directions));

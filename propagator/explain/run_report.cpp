@@ -24,9 +24,9 @@ void add_result(const tasks::Experiment& experiment, const json& result,
                 report::Report& report) {
   report.section("Result");
   if (result.empty()) {
-    report.verdict(false,
-                   "This run has no result yet: its training is not finished. "
-                   "What follows is its newest checkpoint.");
+    report.text(
+        "This run has no result yet: its training is not finished. What "
+        "follows is a checkpoint.");
     return;
   }
   const auto summary = experiment.task().summary(result);
@@ -96,7 +96,8 @@ json read_result(const tasks::Experiment& experiment,
 
 RunReport write_run_report(const tasks::Experiment& experiment,
                            torch::nn::Module& model, const Runtime& runtime,
-                           const json& result, const train::RunDirectory& run) {
+                           const json& result, const std::string& weights,
+                           const train::RunDirectory& run) {
   auto& task = experiment.task();
   report::Report report(
       run.path(), "report.html", title_of(experiment),
@@ -109,6 +110,9 @@ RunReport write_run_report(const tasks::Experiment& experiment,
     draw_history(history, report);
   }
   report.section("Fields");
+  report.text(fmt::format("Computed from the best weights of {}, on {} in {}.",
+                          weights, runtime.device_name(),
+                          config::name_of(runtime.precision)));
   {
     // The fields as the test computes them; explanations in full precision.
     const PrecisionScope scope(runtime);

@@ -20,10 +20,12 @@ nlohmann::json read_result(const tasks::Experiment& experiment,
 
 // Writes report.html, figures/ and explain.json of a run: result,
 // configuration, curves, fields, explanations, how to reproduce it. `result` is
-// empty while the run is not finished. The task's data must be prepared.
+// empty while the run is not finished; `weights` says where the model's come
+// from. The task's data must be prepared.
 RunReport write_run_report(const tasks::Experiment& experiment,
                            torch::nn::Module& model, const Runtime& runtime,
                            const nlohmann::json& result,
+                           const std::string& weights,
                            const train::RunDirectory& run);
 
 // The explanations by themselves: explain.html, figures/ and explain.json.

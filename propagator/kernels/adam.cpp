@@ -5,6 +5,8 @@
 
 #include <cmath>
 
+#include "propagator/kernels/cuda.h"
+
 namespace propagator::kernels {
 namespace {
 
@@ -34,6 +36,24 @@ void adam_reference(torch::Tensor w, const torch::Tensor& grad, torch::Tensor m,
   const auto denominator = (v / s.correction2).sqrt_().add_(s.eps);
   w.mul_(1 - s.lr * s.weight_decay);
   w.addcdiv_(m, denominator, -s.lr / s.correction1);
+}
+
+void adam_on_device(torch::Tensor w, const torch::Tensor& grad, torch::Tensor m,
+                    torch::Tensor v, const AdamStep& s,
+                    const torch::Tensor& varying,
+                    const torch::Tensor& grad_scale) {
+  if (w.is_cuda()) {
+    adam_cuda(w, grad, m, v, s, varying, grad_scale);
+    return;
+  }
+  const auto now = varying.to(w.dtype());
+  const auto lr = now[0], correction1 = now[1], correction2 = now[2];
+  const auto g = grad * grad_scale.to(w.dtype());
+  m.mul_(s.beta1).add_(g, 1 - s.beta1);
+  v.mul_(s.beta2).addcmul_(g, g, 1 - s.beta2);
+  const auto direction = m / ((v / correction2).sqrt_() + s.eps);
+  w.mul_(1 - lr * s.weight_decay);
+  w.sub_(direction * (lr / correction1));
 }
 
 void adam(torch::Tensor w, const torch::Tensor& grad, torch::Tensor m,

@@ -26,8 +26,16 @@ struct AdamStep {
 void adam(torch::Tensor w, const torch::Tensor& grad, torch::Tensor m,
           torch::Tensor v, const AdamStep& step);
 
-// The same in plain tensor operations: the meaning, and the path for devices
-// that have no kernel.
+// The same where a step must not wait for the host: `varying` (3) holds lr,
+// correction1 and correction2 and `grad_scale` is a scalar, both float64 on the
+// device; those of `step` are not read. On CUDA one kernel, in tensor
+// operations elsewhere.
+void adam_on_device(torch::Tensor w, const torch::Tensor& grad, torch::Tensor m,
+                    torch::Tensor v, const AdamStep& step,
+                    const torch::Tensor& varying,
+                    const torch::Tensor& grad_scale);
+
+// The same in plain tensor operations: the meaning.
 void adam_reference(torch::Tensor w, const torch::Tensor& grad, torch::Tensor m,
                     torch::Tensor v, const AdamStep& step);
 

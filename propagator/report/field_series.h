@@ -14,6 +14,7 @@ struct Axis {
   double first = 0;
   double last = 0;
   bool log = false;
+  double ticks = 0;  // distance between them; 0: as fits
 };
 
 // A field that changes in time, as it is and as it was computed, for a few

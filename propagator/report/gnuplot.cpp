@@ -18,7 +18,9 @@ namespace {
 // Draws to PNG (twice the size, for print and sharp screens) and to SVG.
 std::string whole_script(const std::string& name, const GnuplotScript& script) {
   return fmt::format(
-      "# Draw it again with: gnuplot {0}.gp   (data in {0}*.dat)\n"
+      "# Draw it again with: gnuplot {0}.gp\n"
+      "name = '{0}'      # of the data, {0}*.dat\n"
+      "picture = '{0}'   # of what is drawn; another name keeps this one\n"
       "set encoding utf8\n"
       "do for [device in 'png svg'] {{\n"
       "reset\n"
@@ -29,9 +31,8 @@ std::string whole_script(const std::string& name, const GnuplotScript& script) {
       "  set terminal svg size {1:.0f},{2:.0f} dynamic "
       "font 'DejaVu Sans,Verdana,sans-serif,13' background '#ffffff'\n"
       "}}\n"
-      "name = '{0}'\n"
       "small = device eq 'png' ? ',8' : ',10'\n"
-      "set output name.'.'.device\n"
+      "set output picture.'.'.device\n"
       "{5}"
       "unset output\n"
       "}}\n",
@@ -81,8 +82,16 @@ double tick_step(double extent, double count) {
 double FigureFolder::add(const std::string& name, const Figure& figure) {
   const auto script =
       std::visit([](const auto& kind) { return write_script(kind); }, figure);
-  for (const char* ending : {".png", ".svg"}) {
-    fs::remove(path_ / (name + ending));
+  // Of an earlier figure: pictures, and data of rows it no longer has.
+  std::error_code ignored;
+  for (const auto& entry : fs::directory_iterator(path_, ignored)) {
+    const auto file = entry.path().filename().string();
+    const bool row =
+        file.starts_with(name + "-") && file.ends_with(".dat") &&
+        std::isdigit(static_cast<unsigned char>(file[name.size() + 1]));
+    if (row || file == name + ".png" || file == name + ".svg") {
+      fs::remove(entry.path(), ignored);
+    }
   }
   for (const auto& data : script.files) {
     write_file_atomically(path_ / (name + data.ending), data.text);
@@ -104,7 +113,7 @@ void FigureFolder::draw() {
     if (status != 0) {
       throw RuntimeError(
           ExitCode::kFailure,
-          fmt::format("gnuplot refuses {}: {}",
+          fmt::format("gnuplot ends with {} at {}: {}", status,
                       (path_ / (running.front().first + ".gp")).string(),
                       output),
           "the script and its data are kept there");

@@ -60,14 +60,14 @@ std::string frame_commands(const std::string& title) {
       "set border 3 lc rgb '#666666'\n"
       "set tics nomirror out tc rgb '#222222'\n"
       "set grid back lw 0.5 lc rgb '#dddddd'\n"
-      "set key below center horizontal samplen 2 tc rgb '#222222'\n",
+      "set key above center horizontal samplen 2 tc rgb '#222222'\n",
       in_quotes(title));
 }
 
 // Marks, with labels that are moved apart where they would overlap.
 std::string event_commands(const LinePlot& plot) {
   constexpr double kLabelWidth = 0.035;  // of the plot, a line of small text
-  const auto& [label, low, high, log] = plot.x;
+  const auto& [label, low, high, log, ticks] = plot.x;
   std::string text;
   double free_from = 0;
   for (const auto& event : plot.events) {

@@ -100,10 +100,14 @@ std::string row_commands(const PanelRow& row, const Layout& at, size_t index) {
       "set cbrange [{}:{}]\nset tmargin at screen {:.5f}\n"
       "set bmargin at screen {:.5f}\n",
       plain(low), plain(high), at.up(y), at.up(y + h));
+  // A short bar names its ends.
+  const auto numbers =
+      h < 120 ? fmt::format("('{0:.3g}' {0}, '{1:.3g}' {1})", low, high)
+              : plain(tick_step(high - low, h / 28));
   text += fmt::format(
       "set cbtics {} font ',9'\nset format cb '%g'\n"
       "set cblabel {} offset 0.6,0 font ',9'\n",
-      plain(tick_step(high - low, h / 28)), in_quotes(row.bar_label));
+      numbers, in_quotes(row.bar_label));
   if (!row.label.empty()) {
     text += fmt::format(
         "set label 2 {} at screen {:.4f},{:.4f} center rotate by 90 "
@@ -120,6 +124,10 @@ std::string bar_commands(const Layout& at, size_t row, size_t column) {
       "size screen {:.5f},{:.5f}\n",
       at.across(x), at.up(at.y(row) + at.panel_height), at.across(12),
       at.panel_height / at.height);
+}
+
+double ticks(const Axis& axis, double extent, double count) {
+  return axis.ticks > 0 ? axis.ticks : tick_step(extent, count);
 }
 
 // Margins, axes and title of one panel. Only the outer panels of the grid name
@@ -153,8 +161,8 @@ std::string panel_commands(const HeatMaps& maps, const Panel& panel,
   return text + fmt::format(
                     "set xtics {}\nset ytics {}\nset format x '{}'\n"
                     "set format y '{}'\n",
-                    plain(tick_step(x.end - x.begin, at.panel_width / 50)),
-                    plain(tick_step(y.end - y.begin, at.panel_height / 35)),
+                    plain(ticks(maps.x, x.end - x.begin, at.panel_width / 50)),
+                    plain(ticks(maps.y, y.end - y.begin, at.panel_height / 35)),
                     last_row ? "%g" : "", column == 0 ? "%g" : "");
 }
 

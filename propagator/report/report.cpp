@@ -6,6 +6,7 @@
 #include <nlohmann/json.hpp>
 
 #include "propagator/core/base64.h"
+#include "propagator/core/error.h"
 #include "propagator/core/log.h"
 #include "propagator/report/animation.h"
 #include "propagator/report/assets.h"
@@ -124,7 +125,8 @@ void Report::figure(const std::string& name, const Figure& figure,
 void Report::film(const FieldSeries& series, int64_t index,
                   const std::string& name, const std::string& caption) {
   for (const char* ending : {".mp4", ".png"}) {
-    fs::remove(figures_.path() / (name + ending));
+    std::error_code ignored;
+    fs::remove(figures_.path() / (name + ending), ignored);
   }
   const auto file = write_animation(series, index, figures_.path() / name);
   if (file.empty()) {
@@ -202,7 +204,7 @@ std::string Report::shown(const Place& place) const {
                        (place.name + (place.vector_graphics ? ".svg" : ".png"));
   if (!fs::exists(picture)) {
     return fmt::format(
-        "<p class=\"missing\">Not drawn, as gnuplot is missing: {} "
+        "<p class=\"missing\">Not drawn, as gnuplot is missing or failed: {} "
         "(figures/{}.gp)</p>\n",
         escaped(place.caption), place.name);
   }
@@ -217,7 +219,12 @@ std::string Report::shown(const Place& place) const {
 }
 
 fs::path Report::write() {
-  figures_.draw();
+  try {
+    figures_.draw();
+  } catch (const RuntimeError& error) {
+    // Pictures are not worth a run: the page says which are missing.
+    log::warn("{}", error.what());
+  }
   std::string navigation, content;
   for (const auto& [id, title] : sections_) {
     navigation += fmt::format("<a href=\"#{}\">{}</a>\n", id, escaped(title));

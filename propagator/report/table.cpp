@@ -59,7 +59,8 @@ std::string Table::html() const {
     for (size_t c = 0; c < rows_[r].size(); ++c) {
       // A heading stands over its numbers.
       const auto& sample = rows_[std::min(std::max<size_t>(r, 1), size())];
-      const bool number = c < sample.size() && begins_with_number(sample[c]);
+      const bool number = c < sample.size() &&
+                          (sample[c] == "-" || begins_with_number(sample[c]));
       text +=
           fmt::format("<{0}{1}>{2}</{0}>", r == 0 ? "th" : "td",
                       number ? " class=\"number\"" : "", escaped(rows_[r][c]));

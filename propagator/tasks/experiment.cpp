@@ -23,12 +23,20 @@ void ReportOptions::describe(config::Schema& s) {
   s.field("cases", cases, {.help = "that it shows", .min = 1, .max = 16});
 }
 
+void ReproduceOptions::describe(config::Schema& s) {
+  s.field("most", most,
+          {.help = "largest value of the first metric that counts as "
+                   "reproduced; 0: no limit",
+           .min = 0});
+}
+
 Experiment::Experiment(const config::Document& document)
     : task_(make_task(document)) {
   run_.describe(schema_);
   task_->describe(schema_);
   train_.describe(schema_);
   schema_.section("report", report_);
+  schema_.section("reproduce", reproduce_);
   document.apply_to(schema_);
   try {
     task_->validate();
@@ -44,7 +52,8 @@ std::string Experiment::hash() const {
     const bool only_where = field.path == "name" || field.path == "device" ||
                             field.path == "threads" ||
                             field.path == "train.time_limit" ||
-                            field.path.starts_with("report.");
+                            field.path.starts_with("report.") ||
+                            field.path.starts_with("reproduce.");
     if (!only_where) text += field.path + "=" + field.get() + "\n";
   }
   return sha256(text);

@@ -26,6 +26,12 @@ struct ReportOptions {
   void describe(config::Schema& schema);
 };
 
+struct ReproduceOptions {
+  double most = 0;
+
+  void describe(config::Schema& schema);
+};
+
 // One experiment as a configuration describes it: a task with its model, how
 // to train it, and where. Read it from a file, override what you like, and
 // everything else follows.
@@ -39,6 +45,7 @@ class Experiment {
   const RunOptions& run() const { return run_; }
   const train::TrainOptions& train() const { return train_; }
   const ReportOptions& report() const { return report_; }
+  const ReproduceOptions& reproduce() const { return reproduce_; }
 
   // The resolved configuration, and the SHA-256 of all of it that decides the
   // numbers (not the run's name, device, threads, time limit or report).
@@ -53,6 +60,7 @@ class Experiment {
   RunOptions run_;
   train::TrainOptions train_;
   ReportOptions report_;
+  ReproduceOptions reproduce_;
   std::unique_ptr<train::Task> task_;
   config::Schema schema_;
 };

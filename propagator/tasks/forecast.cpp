@@ -132,8 +132,10 @@ std::shared_ptr<torch::nn::Module> Forecast::make_model() const {
 
 int64_t Forecast::size(data::Split split) const { return data_->size(split); }
 
+bool Forecast::data_on_device() const { return data_->in_memory(); }
+
 train::Loss Forecast::loss(torch::nn::Module& model, data::Split split,
-                           std::span<const int64_t> positions) {
+                           const torch::Tensor& positions) {
   auto& forecaster = as_forecaster(model);
   const auto batch = data_->batch(split, positions);
   const auto prediction =
@@ -225,7 +227,7 @@ json Forecast::evaluate(torch::nn::Module& model, data::Split split) {
   result["baselines"] = {
       {"last frame kept", mse_summary(kept, visible)},
       {"line to the steady state", mse_summary(line, visible)}};
-  result["document_mse"] = document_mse() ? json(*document_mse()) : nullptr;
+  result["document_mse"] = document_value() ? json(*document_value()) : nullptr;
   result["evaluation_seconds"] = seconds;
   return result;
 }

@@ -55,11 +55,14 @@ class Forecast : public train::Task {
   std::shared_ptr<torch::nn::Module> make_model() const override;
   int64_t size(data::Split split) const override;
   train::Loss loss(torch::nn::Module& model, data::Split split,
-                   std::span<const int64_t> positions) override;
+                   const torch::Tensor& positions) override;
+  bool data_on_device() const override;
   nlohmann::json evaluate(torch::nn::Module& model, data::Split split) override;
   train::Summary summary(const nlohmann::json& result) const override;
   std::vector<train::Metric> metrics(
       const nlohmann::json& result) const override;
+  // Document 000's test loss for this plate and mask, leak included.
+  std::optional<double> document_value() const override;
   report::LinePlot curves(const nlohmann::json& result) const override;
   void draw(torch::nn::Module& model, const nlohmann::json& result,
             int64_t cases, report::Report& report) override;
@@ -85,9 +88,6 @@ class Forecast : public train::Task {
                          const data::PlateBatch& batch,
                          const std::function<void(int64_t)>& progress) const;
 
-  // The document's test loss for this plate and mask, leak included; nothing
-  // where it gives none.
-  std::optional<double> document_mse() const;
   report::Axis x_axis() const { return {"x (m)", 0, plate_.width}; }
   report::Axis y_axis() const { return {"y (m)", plate_.height, 0}; }
 

@@ -74,7 +74,7 @@ void draw_panels(const report::FieldSeries& series, const ShownFrames& shown,
 
 }  // namespace
 
-std::optional<double> Forecast::document_mse() const {
+std::optional<double> Forecast::document_value() const {
   using enum physics::PlateConfiguration;
   struct Row {
     physics::PlateConfiguration configuration;
@@ -271,8 +271,11 @@ void Forecast::draw_model(torch::nn::Module& model, report::Report& report) {
                  .panel_height = 280},
         fmt::format("Which token may look at which (yellow), for the first {} "
                     "tokens; grey is hidden (figures 16 and 17 of document "
-                    "000).",
-                    shown));
+                    "000).{}",
+                    shown,
+                    model_options_->honest() && model_options_->autoregressive()
+                        ? " Token i carries frame i - 1 and predicts frame i."
+                        : ""));
   }
 }
 

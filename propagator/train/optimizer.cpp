@@ -6,7 +6,6 @@
 #include <cmath>
 
 #include "propagator/core/error.h"
-#include "propagator/kernels/adam.h"
 
 namespace propagator::train {
 
@@ -35,39 +34,49 @@ Optimizer::Optimizer(const OptimizerOptions& options,
     : options_(options),
       parameters_(parameters),
       m_(torch::zeros_like(parameters.values())),
-      v_(torch::zeros_like(parameters.values())) {}
+      v_(torch::zeros_like(parameters.values())),
+      now_{.beta1 = options.beta1,
+           .beta2 = options.beta2,
+           .eps = options.eps,
+           .weight_decay = options.weight_decay},
+      varying_(torch::zeros(
+          {3}, parameters.values().options().dtype(torch::kFloat64))) {}
 
-void Optimizer::step(double lr, double grad_scale) {
-  const torch::NoGradGuard no_grad;
+void Optimizer::begin_step(double lr) {
   ++steps_;
   const auto correction = [&](double beta) {
     return options_.bias_correction
                ? 1 - std::pow(beta, static_cast<double>(steps_))
                : 1.0;
   };
-  const double c1 = correction(options_.beta1);
-  const double c2 = correction(options_.beta2);
-  if (options_.kind == OptimizerKind::kLamb) {
-    lamb_step(lr, grad_scale, c1, c2);
-    return;
-  }
-  kernels::adam(parameters_.values(), parameters_.gradients(), m_, v_,
-                {.lr = lr,
-                 .beta1 = options_.beta1,
-                 .beta2 = options_.beta2,
-                 .eps = options_.eps,
-                 .weight_decay = options_.weight_decay,
-                 .correction1 = c1,
-                 .correction2 = c2,
-                 .grad_scale = grad_scale});
+  now_.lr = lr;
+  now_.correction1 = correction(options_.beta1);
+  now_.correction2 = correction(options_.beta2);
+  varying_.copy_(torch::tensor({now_.lr, now_.correction1, now_.correction2},
+                               torch::kFloat64));
 }
 
-void Optimizer::lamb_step(double lr, double grad_scale, double correction1,
-                          double correction2) {
-  const auto g = parameters_.gradients() * grad_scale;
+void Optimizer::apply(const torch::Tensor& grad_scale) {
+  const torch::NoGradGuard no_grad;
+  if (options_.kind == OptimizerKind::kLamb) {
+    lamb(grad_scale);
+  } else if (varying_.is_cpu()) {
+    now_.grad_scale = grad_scale.item<double>();
+    kernels::adam(parameters_.values(), parameters_.gradients(), m_, v_, now_);
+  } else {
+    kernels::adam_on_device(parameters_.values(), parameters_.gradients(), m_,
+                            v_, now_, varying_, grad_scale);
+  }
+}
+
+void Optimizer::lamb(const torch::Tensor& grad_scale) {
+  auto& w = parameters_.values();
+  const auto varying = varying_.to(w.dtype());
+  const auto lr = varying[0], correction1 = varying[1],
+             correction2 = varying[2];
+  const auto g = parameters_.gradients() * grad_scale.to(w.dtype());
   m_.mul_(options_.beta1).add_(g, 1 - options_.beta1);
   v_.mul_(options_.beta2).addcmul_(g, g, 1 - options_.beta2);
-  auto& w = parameters_.values();
   const auto direction =
       (m_ / correction1) / ((v_ / correction2).sqrt() + options_.eps) +
       options_.weight_decay * w;

@@ -3,6 +3,7 @@
 #include <map>
 
 #include "propagator/core/config.h"
+#include "propagator/kernels/adam.h"
 #include "propagator/train/flat_parameters.h"
 
 namespace propagator::train {
@@ -27,8 +28,11 @@ class Optimizer {
  public:
   Optimizer(const OptimizerOptions& options, FlatParameters& parameters);
 
-  // One update with gradients multiplied by `grad_scale`.
-  void step(double lr, double grad_scale);
+  // One update, in two parts: what changes from step to step is set, then the
+  // update is enqueued with gradients multiplied by `grad_scale`, a scalar
+  // tensor in float64. The second part alone may be captured in a graph.
+  void begin_step(double lr);
+  void apply(const torch::Tensor& grad_scale);
 
   // The moments, for a checkpoint; the number of steps goes beside them.
   std::map<std::string, torch::Tensor> state() const;
@@ -37,12 +41,13 @@ class Optimizer {
   int64_t steps() const { return steps_; }
 
  private:
-  void lamb_step(double lr, double grad_scale, double correction1,
-                 double correction2);
+  void lamb(const torch::Tensor& grad_scale);
 
   OptimizerOptions options_;
   FlatParameters& parameters_;
   torch::Tensor m_, v_;
+  kernels::AdamStep now_;
+  torch::Tensor varying_;  // lr and both corrections, where the weights are
   int64_t steps_ = 0;
 };
 

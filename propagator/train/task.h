@@ -86,8 +86,12 @@ class Task {
   virtual std::shared_ptr<torch::nn::Module> make_model() const = 0;
 
   virtual int64_t size(data::Split split) const = 0;
+  // `positions` (B) in the split, int64, on the CPU or with the data.
   virtual Loss loss(torch::nn::Module& model, data::Split split,
-                    std::span<const int64_t> positions) = 0;
+                    const torch::Tensor& positions) = 0;
+  // Whether `loss` works from the device's memory alone when it is given
+  // positions there: nothing is copied from or to the host.
+  virtual bool data_on_device() const { return false; }
 
   // The numbers of a test, and the table that shows them.
   virtual nlohmann::json evaluate(torch::nn::Module& model,
@@ -95,6 +99,8 @@ class Task {
   virtual Summary summary(const nlohmann::json& result) const = 0;
   // The most telling one first.
   virtual std::vector<Metric> metrics(const nlohmann::json& result) const = 0;
+  // What a document claims for the first of them; nothing if none does.
+  virtual std::optional<double> document_value() const { return std::nullopt; }
   // The result over time or whatever it runs along; our curve comes first.
   virtual report::LinePlot curves(const nlohmann::json& result) const = 0;
 

@@ -74,8 +74,10 @@ Trainer::Trainer(Task& task, std::shared_ptr<torch::nn::Module> model,
       runtime_(runtime),
       config_(std::move(config)),
       sampler_(task.size(data::Split::kTrain), options.batch, seed),
-      parameters_(*model_),
-      optimizer_(options.optimizer, parameters_),
+      stepper_(
+          task, model_,
+          {options.batch, options.accumulate, options.clip, options.optimizer},
+          runtime),
       best_value_(std::numeric_limits<double>::infinity()) {
   steps_per_epoch_ =
       std::max<int64_t>(1, sampler_.batches_per_epoch() / options.accumulate);
@@ -96,7 +98,8 @@ void Trainer::restore(const Checkpoint& checkpoint) {
   const auto& state = checkpoint.state;
   try {
     step_ = state.at("step");
-    optimizer_.restore(checkpoint.optimizer, state.at("optimizer_steps"));
+    stepper_.optimizer().restore(checkpoint.optimizer,
+                                 state.at("optimizer_steps"));
     best_step_ = state.at("best").at("step");
     best_value_ = state.at("best").at("value").is_null()
                       ? std::numeric_limits<double>::infinity()
@@ -128,24 +131,26 @@ StopReason Trainer::run(RunDirectory& run) {
   while (step_ < total_steps_ && !out_of_patience()) {
     const double lr =
         learning_rate(options_.schedule, step_, epoch(), total_steps_);
-    const double norm = update(lr);
+    update(lr);
     ++step_;
     const bool done = step_ == total_steps_;
-    if (step_ % options_.log_every == 0 || done) {
-      write_metrics("train", last_, {{"lr", lr}, {"gradient_norm", norm}});
-    }
-    auto note = fmt::format("loss {:.3e}", last_.total);
-    if (std::isfinite(best_value_)) {
-      note += fmt::format("  best validation {:.3e}", best_value_);
-    }
-    progress.update(step_, note);
-    if (step_ % validate_every_ == 0 || done) {
-      progress.clear();
-      note_validation(validate());
-    }
+    const bool logged = step_ % options_.log_every == 0 || done;
+    const bool validated = step_ % validate_every_ == 0 || done;
     const bool due =
         step_ % checkpoint_every_ == 0 ||
         seconds_since(saved_at_) > options_.checkpoint_minutes * 60;
+    // Reading makes the host wait for a GPU, which a step by itself never
+    // does; nothing bad is ever saved.
+    if (runtime_.device.is_cpu() || logged || validated || due) read_step();
+    if (logged) {
+      write_metrics("train", last_,
+                    {{"lr", lr}, {"gradient_norm", last_norm_}});
+    }
+    progress.update(step_, [this] { return progress_note(); });
+    if (validated) {
+      progress.clear();
+      note_validation(validate());
+    }
     if (due && !done) save();
     if (done) break;
     if (StopSignals::requested() != 0) {
@@ -165,30 +170,33 @@ StopReason Trainer::run(RunDirectory& run) {
   return reason;
 }
 
-double Trainer::update(double lr) {
-  parameters_.gradients().zero_();
+void Trainer::update(double lr) {
+  std::vector<int64_t> positions;
   for (int64_t part = 0; part < options_.accumulate; ++part) {
-    const auto positions = sampler_.batch(step_ * options_.accumulate + part);
-    Loss loss;
-    {
-      const PrecisionScope scope(runtime_);
-      loss = task_.loss(*model_, data::Split::kTrain, positions);
-    }
-    last_ = summarise(loss);
-    check_finite(last_);
-    loss.total.backward();
+    const auto batch = sampler_.batch(step_ * options_.accumulate + part);
+    positions.insert(positions.end(), batch.begin(), batch.end());
   }
-  const double share = 1.0 / static_cast<double>(options_.accumulate);
-  const double norm = parameters_.gradients().norm().item<double>() * share;
-  if (!std::isfinite(norm)) {
+  stepper_.run(positions, lr);
+}
+
+void Trainer::read_step() {
+  const auto record = stepper_.read();
+  last_ = {record.loss, record.terms};
+  last_norm_ = record.gradient_norm;
+  check_finite(last_);
+  if (!std::isfinite(last_norm_)) {
     throw NumericalError(
-        fmt::format("[train] the gradient is {} at step {}", norm, step_ + 1),
+        fmt::format("[train] the gradient is {} at step {}", last_norm_, step_),
         "lower schedule.lr, or set train.clip=1");
   }
-  const double scale =
-      options_.clip > 0 && norm > options_.clip ? options_.clip / norm : 1;
-  optimizer_.step(lr, share * scale);
-  return norm;
+}
+
+std::string Trainer::progress_note() const {
+  auto note = fmt::format("loss {:.3e}", last_.total);
+  if (std::isfinite(best_value_)) {
+    note += fmt::format("  best validation {:.3e}", best_value_);
+  }
+  return note;
 }
 
 Trainer::Summary Trainer::summarise(const Loss& loss) {
@@ -205,14 +213,14 @@ void Trainer::check_finite(const Summary& summary) const {
     if (!std::isfinite(value)) {
       throw NumericalError(
           fmt::format("[train] loss term '{}' is {} at step {}", name, value,
-                      step_ + 1),
+                      step_),
           "lower schedule.lr, or set train.clip=1; the last checkpoint is "
           "good");
     }
   }
   if (!std::isfinite(summary.total)) {
-    throw NumericalError(fmt::format("[train] the loss is {} at step {}",
-                                     summary.total, step_ + 1));
+    throw NumericalError(
+        fmt::format("[train] the loss is {} at step {}", summary.total, step_));
   }
 }
 
@@ -227,14 +235,12 @@ Trainer::Summary Trainer::validate() {
   Summary sum;
   Progress progress("validating", size);
   for (int64_t begin = 0; begin < size; begin += options_.batch) {
-    std::vector<int64_t> positions;
-    for (int64_t n = begin; n < std::min(begin + options_.batch, size); ++n) {
-      positions.push_back(n);
-    }
+    const int64_t end = std::min(begin + options_.batch, size);
+    const auto positions = torch::arange(begin, end, torch::kInt64);
     const auto part =
         summarise(task_.loss(*model_, data::Split::kValidation, positions));
     const double share =
-        static_cast<double>(positions.size()) / static_cast<double>(size);
+        static_cast<double>(end - begin) / static_cast<double>(size);
     sum.total += part.total * share;
     if (sum.terms.empty()) {
       for (const auto& term : part.terms) sum.terms.emplace_back(term.first, 0);
@@ -284,14 +290,14 @@ void Trainer::save() {
   Checkpoint checkpoint;
   checkpoint.model = copy_parameters(*model_);
   checkpoint.best = best_.empty() ? checkpoint.model : best_;
-  checkpoint.optimizer = optimizer_.state();
+  checkpoint.optimizer = stepper_.optimizer().state();
   checkpoint.config = config_;
   const bool has_best = std::isfinite(best_value_);
   checkpoint.state = {
       {"step", step_},
       {"epoch", epoch()},
       {"total_steps", total_steps_},
-      {"optimizer_steps", optimizer_.steps()},
+      {"optimizer_steps", stepper_.optimizer().steps()},
       {"best",
        {{"step", best_step_},
         {"value", has_best ? nlohmann::json(best_value_) : nullptr}}},

@@ -3,9 +3,9 @@
 #include <chrono>
 
 #include "propagator/train/checkpoint.h"
-#include "propagator/train/optimizer.h"
 #include "propagator/train/run_directory.h"
 #include "propagator/train/schedule.h"
+#include "propagator/train/step.h"
 #include "propagator/train/task.h"
 
 namespace propagator::train {
@@ -60,13 +60,15 @@ class Trainer {
     std::vector<std::pair<std::string, double>> terms;
   };
 
-  double update(double lr);  // one step; returns the gradient norm
+  void update(double lr);  // one step
+  void read_step();        // its numbers into `last_`; NumericalError if bad
   Summary validate();
   void note_validation(const Summary& summary);
   void save();
   void write_metrics(const char* kind, const Summary& summary,
                      nlohmann::json extra);
   void check_finite(const Summary& summary) const;
+  std::string progress_note() const;
   bool out_of_patience() const {
     return options_.patience > 0 &&
            validations_without_gain_ >= options_.patience;
@@ -81,14 +83,14 @@ class Trainer {
   RunDirectory* run_ = nullptr;  // while run() runs
   std::string config_;
   data::BatchSampler sampler_;
-  FlatParameters parameters_;
-  Optimizer optimizer_;
+  Step stepper_;
   std::unique_ptr<MetricsFile> metrics_;
   int64_t steps_per_epoch_, total_steps_;
   int64_t validate_every_, checkpoint_every_;
 
   int64_t step_ = 0;
-  Summary last_;  // of the last training step
+  Summary last_;  // of the last training step that was read
+  double last_norm_ = 0;
   double best_value_;
   int64_t best_step_ = 0;
   int64_t validations_without_gain_ = 0;

@@ -2,6 +2,7 @@
 
 #include <torch/cuda.h>
 
+#include <algorithm>
 #include <nlohmann/json.hpp>
 
 #include "command.h"
@@ -153,6 +154,40 @@ TEST_F(Verbs, GenerateInfoPredictInBothFormats) {
         nlohmann::json::parse(read_file(folder / "from-file/result.json"));
     EXPECT_EQ(a.at("mse"), b.at("mse"));
   }
+}
+
+TEST_F(Verbs, ReproduceWritesTheRowAndTellsItsBand) {
+  const auto reproduce = [&](const std::string& options) {
+    return testing::propagator("-q reproduce forecast/tiny --seeds 3 --runs " +
+                               path("rows") + " --out " + path("results") +
+                               " -s train.max_steps=6 " + options);
+  };
+  const auto good = reproduce("-s reproduce.most=1");
+  EXPECT_EQ(good.status, 0) << good.output;
+  EXPECT_NE(good.output.find("within"), std::string::npos) << good.output;
+  const auto row =
+      nlohmann::json::parse(read_file(folder / "results/forecast/tiny.json"));
+  EXPECT_EQ(row.at("row"), "forecast/tiny");
+  EXPECT_EQ(row.at("mode"), "honest");
+  EXPECT_DOUBLE_EQ(row.at("document"), 1.13e-6);
+  auto seeds = row.at("seeds").get<std::vector<double>>();
+  ASSERT_EQ(seeds.size(), 3u);
+  std::ranges::sort(seeds);
+  EXPECT_EQ(row.at("value"), seeds[1]);
+  EXPECT_EQ(row.at("spread"), seeds[2] - seeds[0]);
+  EXPECT_EQ(row.at("result").at("mse"), seeds[1]);
+  // What is there is not trained again; a narrower band is missed.
+  const auto bad = reproduce("-s reproduce.most=1e-9");
+  EXPECT_EQ(bad.status, 6) << bad.output;
+  EXPECT_NE(bad.output.find("outside"), std::string::npos) << bad.output;
+  EXPECT_EQ(bad.output.find("trained"), std::string::npos) << bad.output;
+  const auto other = reproduce("-s model.width=16");
+  EXPECT_EQ(other.status, 2) << other.output;
+  const auto unknown = testing::propagator("reproduce forecast/tinny");
+  EXPECT_EQ(unknown.status, 2);
+  EXPECT_NE(unknown.output.find("did you mean forecast/tiny?"),
+            std::string::npos)
+      << unknown.output;
 }
 
 TEST_F(Verbs, EveryConfigurationIsGood) {

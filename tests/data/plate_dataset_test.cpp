@@ -142,7 +142,8 @@ TEST(DataPlate, BatchHasTheCasesOfItsSplit) {
   const auto split = make_split(kCases, kSeed);
   const std::vector<int64_t> positions = {3, 0, 5};
   for (const auto part : kSplits) {
-    const auto batch = data.batch(part, positions);
+    const auto batch =
+        data.batch(part, torch::tensor(positions, torch::kInt64));
     for (int64_t i = 0; i < 3; ++i) {
       const auto expected = physics::draw_cases(
           small_plate(), kSeed, split.of(part)[positions[i]], 1);

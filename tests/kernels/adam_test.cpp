@@ -1,5 +1,7 @@
 #include "propagator/kernels/adam.h"
 
+#include <torch/cuda.h>
+
 #include "testing.h"
 
 namespace propagator::kernels {
@@ -56,6 +58,32 @@ TEST_P(KernelsAdamTypes, EqualsReferenceOverSeveralSteps) {
   EXPECT_TRUE(near(w, w2, tolerance));
   EXPECT_TRUE(near(m, m2, tolerance));
   EXPECT_TRUE(near(v, v2, tolerance));
+}
+
+// With lr, corrections and scale on the device; on CUDA this is the kernel.
+TEST_P(KernelsAdamTypes, OnTheDeviceEqualsReference) {
+  const auto type = GetParam();
+  std::vector<torch::Device> devices{torch::kCPU};
+  if (torch::cuda::is_available()) devices.push_back(torch::kCUDA);
+  for (const auto& device : devices) {
+    const auto there = torch::TensorOptions(type).device(device);
+    auto w = random({100'003}, "w").to(there);
+    auto m = torch::zeros_like(w), v = torch::zeros_like(w);
+    auto w2 = w.cpu(), m2 = m.cpu(), v2 = v.cpu();
+    const auto varying = torch::tensor(
+        {kStep.lr, kStep.correction1, kStep.correction2}, torch::kFloat64);
+    const auto scale = torch::full({}, kStep.grad_scale, torch::kFloat64);
+    for (int n = 0; n < 3; ++n) {
+      const auto g = random({100'003}, fmt::format("g{}", n)).to(type);
+      adam_on_device(w, g.to(device), m, v, kStep, varying.to(device),
+                     scale.to(device));
+      adam_reference(w2, g, m2, v2, kStep);
+    }
+    const auto tolerance = type == torch::kFloat64 ? kFloat64 : kFloat32;
+    EXPECT_TRUE(near(w.cpu(), w2, tolerance)) << device;
+    EXPECT_TRUE(near(m.cpu(), m2, tolerance)) << device;
+    EXPECT_TRUE(near(v.cpu(), v2, tolerance)) << device;
+  }
 }
 
 INSTANTIATE_TEST_SUITE_P(KernelsAdam, KernelsAdamTypes,

@@ -63,7 +63,7 @@ double term(const train::Loss& loss, const std::string& name) {
 }
 
 TEST(TasksForecast, TruthHasNoLossInEitherUnits) {
-  const std::vector<int64_t> positions{0, 1, 2};
+  const auto positions = torch::tensor({0, 1, 2}, torch::kInt64);
   for (const char* units : {"rate", "step"}) {
     const auto experiment = make(
         {std::string("loss.physics_units=") + units, "loss.correlation=1"});
@@ -80,7 +80,7 @@ TEST(TasksForecast, ConstantErrorInEachTerm) {
   const auto experiment = make({"loss.correlation=1"});
   experiment->task().prepare(0, experiment->make_runtime());
   Oracle oracle(0.5);
-  const std::vector<int64_t> positions{0, 5};
+  const auto positions = torch::tensor({0, 5}, torch::kInt64);
   const auto loss =
       experiment->task().loss(oracle, data::Split::kTrain, positions);
   EXPECT_NEAR(term(loss, "mse"), 0.25, 1e-12);

@@ -48,7 +48,9 @@ torch::Tensor run(const OptimizerOptions& options, int steps, double lr,
   Optimizer optimizer(options, flat);
   for (int n = 0; n < steps; ++n) {
     flat.gradients().copy_(2 * (flat.values() - 1));
-    optimizer.step(lr / (1 + 0.01 * n), scale);  // LAMB's step has no end
+    optimizer.begin_step(lr / (1 + 0.01 * n));
+    optimizer.apply(
+        torch::full({}, scale, torch::kFloat64));  // LAMB's step has no end
   }
   return flat.values().clone();
 }
@@ -103,7 +105,8 @@ TEST(TrainOptimizer, RestoredStateGoesOnToTheSameBits) {
   Optimizer first(options, flat);
   const auto step = [&](Optimizer& optimizer) {
     flat.gradients().copy_(2 * (flat.values() - 1));
-    optimizer.step(0.1, 1);
+    optimizer.begin_step(0.1);
+    optimizer.apply(torch::ones({}, torch::kFloat64));
   };
   step(first), step(first);
   const auto weights = flat.values().clone();

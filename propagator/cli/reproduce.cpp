@@ -1,0 +1,195 @@
+#include <algorithm>
+
+#include "propagator/cli/commands.h"
+#include "propagator/cli/finish.h"
+#include "propagator/core/error.h"
+#include "propagator/core/files.h"
+#include "propagator/core/log.h"
+#include "propagator/report/table.h"
+
+namespace propagator::cli {
+namespace {
+
+using nlohmann::json;
+
+struct Options {
+  std::string rows, runs = "runs/reproduce", out = "results";
+  int64_t seeds = 1;
+  Overrides overrides;
+};
+
+struct Row {
+  std::string name;  // "forecast/base-block"
+  fs::path file;
+};
+
+// The configurations that `rows` means: one, or all of a task that have a band.
+std::vector<Row> find_rows(const Options& o) {
+  const auto configs = known_configs();
+  std::vector<Row> rows;
+  std::vector<std::string> names;
+  for (const auto& [name, file] : configs) {
+    names.push_back(name);
+    if (name == o.rows) return {{name, file}};
+    if (!name.starts_with(o.rows + "/")) continue;
+    const auto document = config::Document::from_file(file);
+    if (document.get("reproduce.most")) rows.push_back({name, file});
+  }
+  if (rows.empty()) {
+    throw UsageError(
+        fmt::format("no row {}", o.rows),
+        config::did_you_mean(o.rows, names, "`propagator list` shows them"));
+  }
+  return rows;
+}
+
+// Trains and tests a row with one seed, or takes up what is there. The exit
+// code, and the result if it is 0.
+std::pair<int, json> run_seed(const Options& o, const Row& row, int64_t seed) {
+  auto document = config::Document::from_file(row.file);
+  document.set("seed", std::to_string(seed), "--seeds");
+  document.set("name",
+               fmt::format("{}-seed-{}", row.file.stem().string(), seed),
+               "the row's name");
+  o.overrides.apply_to(document);
+  const tasks::Experiment experiment(document);
+  const auto path = fs::path(o.runs) / experiment.run().name;
+  if (fs::exists(path)) {
+    auto run = train::RunDirectory::open(path);
+    const tasks::Experiment there(config::Document::from_file(run.config()));
+    if (there.hash() != experiment.hash()) {
+      throw UsageError(
+          fmt::format("{} is of another configuration", path.string()),
+          "remove it, or give another folder with --runs");
+    }
+    const auto result = run.read_result();
+    if (!result.empty()) {
+      log::info("{} is there already", path.string());
+      return {0, result};
+    }
+    run.lock();
+    const int status = resume_run(std::move(run), experiment, "", false);
+    if (status != 0) return {status, {}};
+  } else {
+    const auto create = [&] {
+      return train::RunDirectory::create(path, /*force=*/false,
+                                         experiment.yaml());
+    };
+    const int status = train_and_report(experiment, create, "", false);
+    if (status != 0) return {status, {}};
+  }
+  return {0, train::RunDirectory::open(path).read_result()};
+}
+
+std::string command_of(const Options& o, const Row& row) {
+  auto text = fmt::format("propagator reproduce {}", row.name);
+  if (o.seeds != 1) text += fmt::format(" --seeds {}", o.seeds);
+  const auto add = [&](const char* name,
+                       const std::optional<std::string>& value) {
+    if (value) text += fmt::format(" {} {}", name, *value);
+  };
+  add("--device", o.overrides.device);
+  add("--precision", o.overrides.precision);
+  for (const auto& assignment : o.overrides.assignments) {
+    text += fmt::format(" -s {}", assignment);
+  }
+  return text;
+}
+
+// The row's file under results/: the median over seeds beside the document's
+// number, and the whole result of the seed that has it.
+json summarise(const Options& o, const Row& row, double most,
+               const std::vector<json>& results) {
+  auto document = config::Document::from_file(row.file);
+  const tasks::Experiment experiment(document);
+  const auto& task = experiment.task();
+  std::vector<std::pair<double, size_t>> values;
+  json seeds;
+  double seconds = 0;
+  for (size_t n = 0; n < results.size(); ++n) {
+    values.emplace_back(task.metrics(results[n]).front().value, n);
+    seeds.push_back(values.back().first);
+    seconds += results[n].at("training_seconds").get<double>();
+  }
+  std::ranges::sort(values);
+  const auto [median, which] = values[(values.size() - 1) / 2];
+  const auto& typical = results[which];
+  const auto document_value = task.document_value();
+  return {{"row", row.name},
+          {"mode", task.mode()},
+          {"metric", task.metrics(typical).front().name},
+          {"value", median},
+          {"spread", values.back().first - values.front().first},
+          {"document", document_value ? json(*document_value) : nullptr},
+          {"band", {0, most}},
+          {"seeds", seeds},
+          {"device", typical.at("device")},
+          {"precision", typical.at("precision")},
+          {"seconds", seconds},
+          {"command", command_of(o, row)},
+          {"config_sha256", typical.at("config_sha256")},
+          {"code", typical.at("code")},
+          {"result", typical}};
+}
+
+int reproduce(const Options& o) {
+  report::Table table({"row", "mode", "metric", "ours", "document", "band"});
+  bool all_inside = true;
+  for (const auto& row : find_rows(o)) {
+    auto document = config::Document::from_file(row.file);
+    o.overrides.apply_to(document);
+    const double most = tasks::Experiment(document).reproduce().most;
+    std::vector<json> results;
+    for (int64_t seed = 0; seed < o.seeds; ++seed) {
+      auto [status, result] = run_seed(o, row, seed);
+      if (status != 0) return status;
+      results.push_back(std::move(result));
+    }
+    const auto summary = summarise(o, row, most, results);
+    const auto file = fs::path(o.out) / (row.name + ".json");
+    write_file_atomically(file, summary.dump(2) + "\n");
+    const double value = summary.at("value");
+    const bool inside = most == 0 || value <= most;
+    all_inside = all_inside && inside;
+    table.row({row.name, summary.at("mode"), summary.at("metric"),
+               report::scientific(value),
+               summary.at("document").is_null()
+                   ? "-"
+                   : report::scientific(summary.at("document")),
+               most == 0 ? "-"
+                         : fmt::format("{} {:.2e}",
+                                       inside ? "within" : "outside", most)});
+    log::info("written {}", file.string());
+  }
+  fmt::print("\n{}", table.text());
+  return static_cast<int>(all_inside ? ExitCode::kOk : ExitCode::kOutsideBand);
+}
+
+}  // namespace
+
+void add_reproduce(CLI::App& app, Action& action) {
+  const auto o = std::make_shared<Options>();
+  auto* verb = app.add_subcommand(
+      "reproduce", "Train and test rows of a document, beside its numbers");
+  verb->footer(
+      "A row is a configuration with `reproduce.most`, the largest value of "
+      "its metric that\ncounts as reproduced; a row outside it ends the "
+      "program with 6. What is trained already\nis not trained again, and a "
+      "row that was stopped goes on.\n"
+      "Examples:\n"
+      "  propagator reproduce forecast/base-block --device cuda --precision "
+      "tf32\n"
+      "  propagator reproduce forecast --seeds 3");
+  verb->add_option("rows", o->rows, "A task, or one of its rows")->required();
+  verb->add_option("--seeds", o->seeds, "Seeds to train each row with")
+      ->check(CLI::Range(1, 1000))
+      ->capture_default_str();
+  verb->add_option("--runs", o->runs, "Folder of the runs")
+      ->capture_default_str();
+  verb->add_option("--out", o->out, "Folder of the results")
+      ->capture_default_str();
+  o->overrides.add_to(*verb, /*with_training=*/true);
+  verb->callback([o, &action] { action = [o] { return reproduce(*o); }; });
+}
+
+}  // namespace propagator::cli

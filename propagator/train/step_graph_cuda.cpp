@@ -1,0 +1,54 @@
+#include <ATen/cuda/CUDAContext.h>
+#include <ATen/cuda/CUDAEvent.h>
+#include <ATen/cuda/CUDAGraph.h>
+#include <c10/cuda/CUDAGuard.h>
+
+#include "propagator/train/step_graph.h"
+
+namespace propagator::train {
+namespace {
+
+constexpr int kCallsBeforeCapture = 3;
+
+}  // namespace
+
+struct StepGraph::Captured {
+  at::cuda::CUDAGraph graph;
+  // Capture needs a stream of its own, and so do the calls before it, whose
+  // buffers it takes over.
+  c10::cuda::CUDAStream stream = at::cuda::getStreamFromPool();
+};
+
+StepGraph::StepGraph(std::function<void()> work)
+    : work_(std::move(work)), captured_(std::make_unique<Captured>()) {}
+StepGraph::~StepGraph() = default;
+
+bool StepGraph::possible(const Runtime& runtime) {
+  return runtime.device.is_cuda();
+}
+
+void StepGraph::run() {
+  auto& [graph, stream] = *captured_;
+  const auto outside = at::cuda::getCurrentCUDAStream();
+  at::cuda::CUDAEvent before, after;
+  before.record(outside);
+  before.block(stream);
+  {
+    const c10::cuda::CUDAStreamGuard guard(stream);
+    if (calls_ < kCallsBeforeCapture) {
+      work_();
+    } else {
+      if (calls_ == kCallsBeforeCapture) {
+        graph.capture_begin();
+        work_();
+        graph.capture_end();
+      }
+      graph.replay();
+    }
+    ++calls_;
+    after.record(stream);
+  }
+  after.block(outside);
+}
+
+}  // namespace propagator::train
