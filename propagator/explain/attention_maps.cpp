@@ -82,9 +82,11 @@ void draw(const AttentionMaps& maps, report::Report& report) {
   }
   for (int64_t n = 0; n < layers; ++n) {
     const auto side_by_side = maps.weights[n].transpose(0, 1).flatten(1);
+    const double most = side_by_side.nan_to_num(0).max().item<double>();
     grid.rows.push_back(
         {.label = fmt::format("layer {}", n + 1),
-         .panels = {{.title = "", .values = side_by_side, .rulers = borders}}});
+         .panels = {{.title = "", .values = side_by_side, .rulers = borders}},
+         .range = std::pair(0.0, most)});
   }
   report.figure("attention", grid,
                 "Where each head looks: a row is a query, a column a key, from "

@@ -99,10 +99,8 @@ RunReport write_run_report(const tasks::Experiment& experiment,
                            const json& result, const std::string& weights,
                            const train::RunDirectory& run) {
   auto& task = experiment.task();
-  report::Report report(
-      run.path(), "report.html", title_of(experiment),
-      fmt::format("{} model on {}, {}", task.mode(), runtime.device_name(),
-                  config::name_of(runtime.precision)));
+  report::Report report(run.path(), "report.html", title_of(experiment),
+                        fmt::format("{} model", task.mode()));
   add_result(experiment, result, report);
   const auto history = train::read_history(run.metrics());
   if (!history.empty()) {

@@ -102,7 +102,7 @@ std::string row_commands(const PanelRow& row, const Layout& at, size_t index) {
       plain(low), plain(high), at.up(y), at.up(y + h));
   // A short bar names its ends.
   const auto numbers =
-      h < 120 ? fmt::format("('{0:.3g}' {0}, '{1:.3g}' {1})", low, high)
+      h < 120 ? fmt::format("('{0:.2g}' {0}, '{1:.2g}' {1})", low, high)
               : plain(tick_step(high - low, h / 28));
   text += fmt::format(
       "set cbtics {} font ',9'\nset format cb '%g'\n"
