@@ -17,11 +17,6 @@ torch::Tensor thinned(int64_t count, int64_t most) {
   return torch::arange(0, count, (count + most - 1) / most, torch::kInt64);
 }
 
-std::vector<double> to_vector(const torch::Tensor& numbers) {
-  const auto flat = numbers.to(torch::kFloat64).contiguous();
-  return {flat.data_ptr<double>(), flat.data_ptr<double>() + flat.numel()};
-}
-
 std::vector<std::string> counted(int64_t count) {
   std::vector<std::string> names;
   for (int64_t n = 1; n <= count; ++n) names.push_back(std::to_string(n));
@@ -49,8 +44,8 @@ AttentionMaps attention_maps(torch::nn::Module& model,
     full.slice(2, 0, weights.size(2)).copy_(weights);
     full.masked_fill_(hidden.slice(1, 0, keys), kHidden);
     layers.push_back(full.index_select(1, rows).index_select(2, columns));
-    maps.queries = to_vector(rows);
-    maps.keys = to_vector(columns);
+    maps.queries = report::numbers(rows);
+    maps.keys = report::numbers(columns);
   };
   for (const auto& module : model.modules()) {
     if (auto* layer = dynamic_cast<nn::MultiHeadAttentionImpl*>(module.get())) {

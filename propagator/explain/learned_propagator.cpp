@@ -21,11 +21,6 @@ constexpr int64_t kBatch = 32;
 constexpr int64_t kFewestDirections = 3;
 constexpr int64_t kMostDirections = 1024;
 
-std::vector<double> to_vector(const torch::Tensor& values) {
-  const auto flat = values.cpu().to(torch::kFloat64).contiguous();
-  return {flat.data_ptr<double>(), flat.data_ptr<double>() + flat.numel()};
-}
-
 // J_t d for directions (N, R, C) → (N, times, R, C), in float64. The step
 // balances rounding, ε/h, against curvature, h².
 torch::Tensor model_response(const train::PropagatorSubject& subject,
@@ -57,8 +52,8 @@ struct Responses {
       return columns.square().sum({0, 2, 3}).sqrt();  // (times)
     };
     const auto wrong = norms(model - truth);
-    return {to_vector(wrong / norms(given - truth)),
-            to_vector(wrong / norms(truth))};
+    return {report::numbers(wrong / norms(given - truth)),
+            report::numbers(wrong / norms(truth))};
   }
 };
 
@@ -223,7 +218,8 @@ void draw(const LearnedPropagator& p, const train::PropagatorSubject& subject,
                 "One column of each propagator: one node of frame 0 is warmer "
                 "by one unit. The training data contain no such thing.");
   const auto index = [](const torch::Tensor& values) {
-    return to_vector(torch::arange(1, values.numel() + 1, torch::kFloat64));
+    return report::numbers(
+        torch::arange(1, values.numel() + 1, torch::kFloat64));
   };
   report.figure(
       "propagator-spectrum",
@@ -232,9 +228,9 @@ void draw(const LearnedPropagator& p, const train::PropagatorSubject& subject,
           .x = {.label = "number"},
           .y = {.label = "singular value", .log = true},
           .series = {{"true propagator", index(p.spectrum_truth),
-                      to_vector(p.spectrum_truth.clamp_min(1e-12))},
+                      report::numbers(p.spectrum_truth.clamp_min(1e-12))},
                      {"learned", index(p.spectrum_model),
-                      to_vector(p.spectrum_model.clamp_min(1e-12))}}},
+                      report::numbers(p.spectrum_model.clamp_min(1e-12))}}},
       p.every_node()
           ? "How strongly each propagator carries its directions, strongest "
             "first: edges stay, fine patterns die out. (Values below 1e-12 "

@@ -5,6 +5,11 @@
 
 namespace propagator::report {
 
+std::vector<double> numbers(const torch::Tensor& values) {
+  const auto flat = values.to(torch::kCPU, torch::kFloat64).contiguous();
+  return {flat.data_ptr<double>(), flat.data_ptr<double>() + flat.numel()};
+}
+
 std::pair<double, double> limits(const PanelRow& row) {
   if (row.range) return *row.range;
   double low = std::numeric_limits<double>::infinity(), high = -low;

@@ -72,6 +72,9 @@ struct HeatMaps {
 
 using Figure = std::variant<LinePlot, BarChart, HeatMaps>;
 
+// The numbers of a tensor, in order, for a series.
+std::vector<double> numbers(const torch::Tensor& values);
+
 // Limits of a row's scale: as given, or of its values.
 std::pair<double, double> limits(const PanelRow& row);
 

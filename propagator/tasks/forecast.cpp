@@ -38,9 +38,7 @@ torch::Tensor decorrelation(const torch::Tensor& prediction,
 json mse_summary(const torch::Tensor& per_frame, int64_t visible) {
   const ShownFrames shown(visible, per_frame.size(0));
   const auto at = [&](int64_t t) { return per_frame[t].item<double>(); };
-  return {{"mse_per_frame", std::vector<double>(per_frame.data_ptr<double>(),
-                                                per_frame.data_ptr<double>() +
-                                                    per_frame.numel())},
+  return {{"mse_per_frame", report::numbers(per_frame)},
           {"mse", per_frame.mean().item<double>()},
           {"mse_hidden", per_frame.slice(0, visible).mean().item<double>()},
           {"mse_early", at(shown.early)},

@@ -237,12 +237,9 @@ void Forecast::draw_model(torch::nn::Module& model, report::Report& report) {
                    .y = {.label = "value of the feature"}};
     for (const int64_t k :
          {int64_t{0}, half / 8, half / 4, half / 2, half - 1}) {
-      const auto values = encoding.select(1, k).to(torch::kFloat64);
-      const auto column = values.contiguous();
+      const auto values = report::numbers(encoding.select(1, k));
       waves.series.push_back(
-          {fmt::format("sine {}", k), counting(column.numel()),
-           std::vector<double>(column.data_ptr<double>(),
-                               column.data_ptr<double>() + column.numel())});
+          {fmt::format("sine {}", k), counting(values.size()), values});
     }
     report.figure("time-encoding", waves,
                   "How a token is told its time: sines and cosines of "
