@@ -45,7 +45,6 @@ json test_model(const tasks::Experiment& experiment, torch::nn::Module& model,
   if (const auto subject = task.audit_subject(model)) {
     const auto audit = explain::audit_leaks(*subject, experiment.run().seed);
     result["leak_audit"] = audit.to_json();
-    result["leak_audit"]["verdict"] = audit.verdict();
   }
   result["mode"] = task.mode();
   result["parameters"] = nn::parameter_count(model);

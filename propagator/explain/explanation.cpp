@@ -5,12 +5,6 @@
 #include "propagator/explain/learned_propagator.h"
 
 namespace propagator::explain {
-namespace {
-
-// Enough for a picture of the dependences.
-constexpr int64_t kAuditedOutputs = 12;
-
-}  // namespace
 
 double affordable_work(const torch::Device& device) {
   return device.is_cpu() ? 4e11 : 1e14;
@@ -24,7 +18,6 @@ nlohmann::json explain_model(train::Task& task, torch::nn::Module& model,
   if (const auto subject = task.propagator_subject(model)) {
     const auto propagator = learn_propagator(*subject, seed, most_work);
     numbers["learned_propagator"] = propagator.to_json();
-    numbers["learned_propagator"]["verdict"] = propagator.verdict();
     report.section("The learned propagator");
     report.text(
         "A propagator carries the first frame to a later one. Here is the one "
@@ -45,9 +38,8 @@ nlohmann::json explain_model(train::Task& task, torch::nn::Module& model,
   if (!subject) return numbers;
   const auto maps = attention_maps(model, *subject);
   if (maps.weights.defined()) draw(maps, report);
-  const auto audit = audit_leaks(*subject, seed, kAuditedOutputs);
+  const auto audit = audit_leaks(*subject, seed);
   numbers["leak_audit"] = audit.to_json();
-  numbers["leak_audit"]["verdict"] = audit.verdict();
   report.section("Leak audit");
   report.text(
       "A forecast must not see its answer. The gradient of each output is "

@@ -19,7 +19,8 @@ std::string LeakAudit::verdict() const {
 }
 
 nlohmann::json LeakAudit::to_json() const {
-  return {{"leaks", leaks},
+  return {{"verdict", verdict()},
+          {"leaks", leaks},
           {"outputs_checked", outputs.size()},
           {"pairs_checked", pairs_checked},
           {"largest_hidden", largest_hidden},

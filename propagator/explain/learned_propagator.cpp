@@ -106,13 +106,10 @@ std::string LearnedPropagator::verdict() const {
 }
 
 nlohmann::json LearnedPropagator::to_json() const {
-  return {{"times", times},
-          {"data_error", data.error},
-          {"data_difference", data.difference},
-          {"node_error", node.error},
-          {"node_difference", node.difference},
-          {"directions", directions},
-          {"nodes", nodes}};
+  return {{"verdict", verdict()},     {"times", times},
+          {"data_error", data.error}, {"data_difference", data.difference},
+          {"node_error", node.error}, {"node_difference", node.difference},
+          {"directions", directions}, {"nodes", nodes}};
 }
 
 LearnedPropagator learn_propagator(const train::PropagatorSubject& subject,
@@ -122,8 +119,8 @@ LearnedPropagator learn_propagator(const train::PropagatorSubject& subject,
   result.times = subject.times;
   const int64_t rows = subject.state.size(0), cols = subject.state.size(1);
   result.nodes = rows * cols;
-  result.source = torch::zeros_like(subject.state);
-  result.source[rows / 2][cols / 3] = 1;
+  auto source = torch::zeros_like(subject.state);
+  source[rows / 2][cols / 3] = 1;
 
   // Two states for each direction; a quarter of them for the data's.
   const double affordable = most_work / (2 * subject.work);
@@ -136,7 +133,7 @@ LearnedPropagator learn_propagator(const train::PropagatorSubject& subject,
       subject, seed, affordable - 1 - static_cast<double>(data.size(0)));
   result.directions = nodes.size(0);
   const auto all =
-      respond(subject, torch::cat({result.source.unsqueeze(0), data, nodes}));
+      respond(subject, torch::cat({source.unsqueeze(0), data, nodes}));
   const int64_t first_node = 1 + data.size(0);
   result.source_model = all.model[0];
   result.source_truth = all.truth[0];

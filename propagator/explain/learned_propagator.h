@@ -34,7 +34,6 @@ struct LearnedPropagator {
 
   // The response to a point source and to a difference of two training cases:
   // (times, R, C).
-  torch::Tensor source;  // (R, C)
   torch::Tensor source_model, source_truth;
   torch::Tensor data_model, data_truth;
 

@@ -26,16 +26,27 @@ void adam_range(Real* w, const Real* grad, Real* m, Real* v, int64_t n,
   }
 }
 
+// The formula in tensor operations. What changes from step to step is a number
+// or a scalar tensor.
+template <class Number>
+void adam_plain(torch::Tensor& w, const torch::Tensor& grad, torch::Tensor& m,
+                torch::Tensor& v, const AdamStep& s, const Number& lr,
+                const Number& correction1, const Number& correction2,
+                const Number& grad_scale) {
+  const auto g = grad * grad_scale;
+  m.mul_(s.beta1).add_(g, 1 - s.beta1);
+  v.mul_(s.beta2).addcmul_(g, g, 1 - s.beta2);
+  const auto direction = m / (v / correction2).sqrt_().add_(s.eps);
+  w.mul_(1 - lr * s.weight_decay);
+  w.sub_(direction * (lr / correction1));
+}
+
 }  // namespace
 
 void adam_reference(torch::Tensor w, const torch::Tensor& grad, torch::Tensor m,
                     torch::Tensor v, const AdamStep& s) {
-  const auto g = grad * s.grad_scale;
-  m.mul_(s.beta1).add_(g, 1 - s.beta1);
-  v.mul_(s.beta2).addcmul_(g, g, 1 - s.beta2);
-  const auto denominator = (v / s.correction2).sqrt_().add_(s.eps);
-  w.mul_(1 - s.lr * s.weight_decay);
-  w.addcdiv_(m, denominator, -s.lr / s.correction1);
+  adam_plain(w, grad, m, v, s, s.lr, s.correction1, s.correction2,
+             s.grad_scale);
 }
 
 void adam_on_device(torch::Tensor w, const torch::Tensor& grad, torch::Tensor m,
@@ -47,13 +58,8 @@ void adam_on_device(torch::Tensor w, const torch::Tensor& grad, torch::Tensor m,
     return;
   }
   const auto now = varying.to(w.dtype());
-  const auto lr = now[0], correction1 = now[1], correction2 = now[2];
-  const auto g = grad * grad_scale.to(w.dtype());
-  m.mul_(s.beta1).add_(g, 1 - s.beta1);
-  v.mul_(s.beta2).addcmul_(g, g, 1 - s.beta2);
-  const auto direction = m / ((v / correction2).sqrt_() + s.eps);
-  w.mul_(1 - lr * s.weight_decay);
-  w.sub_(direction * (lr / correction1));
+  adam_plain<torch::Tensor>(w, grad, m, v, s, now[0], now[1], now[2],
+                            grad_scale.to(w.dtype()));
 }
 
 void adam(torch::Tensor w, const torch::Tensor& grad, torch::Tensor m,

@@ -21,12 +21,6 @@ std::vector<double> counting(size_t count) {
   return numbers;
 }
 
-// The index of the frame at time `t`.
-int64_t frame_at(const report::FieldSeries& series, int64_t t) {
-  const auto place = std::ranges::find(series.times, static_cast<double>(t));
-  return place - series.times.begin();
-}
-
 // Truth beside prediction at three times, a row for each case, on the case's
 // own scale; and their differences.
 void draw_panels(const report::FieldSeries& series, const ShownFrames& shown,
@@ -49,9 +43,8 @@ void draw_panels(const report::FieldSeries& series, const ShownFrames& shown,
                         .bar_label = "error",
                         .scale = report::Scale::kDiverging};
     for (const int64_t t : {shown.early, shown.middle, shown.late}) {
-      const int64_t frame = frame_at(series, t);
-      const auto truth = series.truth[index][frame];
-      const auto prediction = series.prediction[index][frame];
+      const auto truth = series.truth[index][t];
+      const auto prediction = series.prediction[index][t];
       pairs.panels.push_back({fmt::format("truth, t = {}", t), truth});
       pairs.panels.push_back(
           {fmt::format("prediction, t = {}", t), prediction});
