@@ -3,6 +3,9 @@
 # libzip, for .npz files; libpng, for pictures.
 
 find_package(Torch REQUIRED)
+if(TARGET torch_cuda)
+  find_package(CUDAToolkit REQUIRED)  # cuBLAS, for products with an epilogue
+endif()
 find_package(fmt REQUIRED)
 find_package(spdlog REQUIRED)
 find_package(yaml-cpp REQUIRED)

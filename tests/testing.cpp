@@ -1,5 +1,7 @@
 #include "testing.h"
 
+#include <torch/cuda.h>
+
 #include <fmt/ranges.h>
 #include <torch/autograd.h>
 #include <torch/utils.h>
@@ -57,6 +59,12 @@ namespace propagator::testing {
 
 torch::Tensor random(torch::IntArrayRef shape, const std::string& name) {
   return RandomStream(7, "test/" + name).uniform(shape, -1, 1, torch::kFloat64);
+}
+
+std::vector<torch::Device> devices() {
+  std::vector<torch::Device> found{torch::kCPU};
+  if (torch::cuda::is_available()) found.push_back(torch::kCUDA);
+  return found;
 }
 
 TemporaryFolder::TemporaryFolder() {

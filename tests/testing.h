@@ -32,6 +32,10 @@ inline constexpr Tolerance kDifferences{1e-6, 1e-8};
 // Random numbers on [-1, 1] in float64, the same at every run.
 torch::Tensor random(torch::IntArrayRef shape, const std::string& name);
 
+// The devices that this machine has a kernel for: the CPU and, where there is
+// one, a CUDA device.
+std::vector<torch::Device> devices();
+
 // An empty folder that is removed at the end of the test.
 class TemporaryFolder {
  public:

@@ -47,4 +47,6 @@ inline void set_tf32(bool on) {
   at::globalContext().setAllowTF32CuDNN(on);
 }
 
+inline bool tf32_is_on() { return at::globalContext().allowTF32CuBLAS(); }
+
 }  // namespace propagator

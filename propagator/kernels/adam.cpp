@@ -49,17 +49,23 @@ void adam_reference(torch::Tensor w, const torch::Tensor& grad, torch::Tensor m,
              s.grad_scale);
 }
 
-void adam_on_device(torch::Tensor w, const torch::Tensor& grad, torch::Tensor m,
-                    torch::Tensor v, const AdamStep& s,
-                    const torch::Tensor& varying,
-                    const torch::Tensor& grad_scale) {
-  if (w.is_cuda()) {
-    adam_cuda(w, grad, m, v, s, varying, grad_scale);
-    return;
-  }
+ScaledGradient scale_gradient(const torch::Tensor& grad,
+                              const GradientScale& scale) {
+  const auto norm = grad.norm().to(torch::kFloat64) * scale.share;
+  return {norm, scale.clip > 0 ? scale.share * (scale.clip / norm).clamp_max(1)
+                               : torch::full_like(norm, scale.share)};
+}
+
+torch::Tensor adam_on_device(torch::Tensor w, const torch::Tensor& grad,
+                             torch::Tensor m, torch::Tensor v,
+                             const AdamStep& s, const torch::Tensor& varying,
+                             const GradientScale& scale) {
+  if (w.is_cuda()) return adam_cuda(w, grad, m, v, s, varying, scale);
   const auto now = varying.to(w.dtype());
+  const auto scaled = scale_gradient(grad, scale);
   adam_plain<torch::Tensor>(w, grad, m, v, s, now[0], now[1], now[2],
-                            grad_scale.to(w.dtype()));
+                            scaled.factor.to(w.dtype()));
+  return scaled.norm;
 }
 
 void adam(torch::Tensor w, const torch::Tensor& grad, torch::Tensor m,

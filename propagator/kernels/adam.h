@@ -26,14 +26,29 @@ struct AdamStep {
 void adam(torch::Tensor w, const torch::Tensor& grad, torch::Tensor m,
           torch::Tensor v, const AdamStep& step);
 
+// What is done to a gradient before it is used: multiplied by `share`, and then
+// cut down to the length `clip` if it is longer (0: never).
+struct GradientScale {
+  double share = 1;
+  double clip = 0;
+};
+
 // The same where a step must not wait for the host: `varying` (3) holds lr,
-// correction1 and correction2 and `grad_scale` is a scalar, both float64 on the
-// device; those of `step` are not read. On CUDA one kernel, in tensor
-// operations elsewhere.
-void adam_on_device(torch::Tensor w, const torch::Tensor& grad, torch::Tensor m,
-                    torch::Tensor v, const AdamStep& step,
-                    const torch::Tensor& varying,
-                    const torch::Tensor& grad_scale);
+// correction1 and correction2 in float64 on the device; those of `step` and its
+// grad_scale are not read. Returns the length of share · grad, a scalar in
+// float64. On CUDA two passes, the norm and the update; in tensor operations
+// elsewhere.
+torch::Tensor adam_on_device(torch::Tensor w, const torch::Tensor& grad,
+                             torch::Tensor m, torch::Tensor v,
+                             const AdamStep& step, const torch::Tensor& varying,
+                             const GradientScale& scale);
+
+// Length and factor for a gradient, scalars in float64, in tensor operations.
+struct ScaledGradient {
+  torch::Tensor norm, factor;
+};
+ScaledGradient scale_gradient(const torch::Tensor& grad,
+                              const GradientScale& scale);
 
 // The same in plain tensor operations: the meaning.
 void adam_reference(torch::Tensor w, const torch::Tensor& grad, torch::Tensor m,

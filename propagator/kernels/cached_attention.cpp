@@ -7,6 +7,7 @@
 #include <cmath>
 #include <vector>
 
+#include "propagator/kernels/cuda.h"
 #include "propagator/kernels/lanes.h"
 
 namespace propagator::kernels {
@@ -57,7 +58,12 @@ torch::Tensor cached_attention_reference(const torch::Tensor& q,
 torch::Tensor cached_attention(const torch::Tensor& q,
                                const torch::Tensor& keys,
                                const torch::Tensor& values, int64_t length) {
-  if (!q.is_cpu() || q.scalar_type() != keys.scalar_type() || q.size(2) != 1) {
+  const bool one = q.size(2) == 1 && q.scalar_type() == keys.scalar_type();
+  if (one && q.is_cuda() && q.scalar_type() == torch::kFloat32 &&
+      q.stride(1) == q.size(3) && cached_attention_cuda_has_depth(q.size(3))) {
+    return cached_attention_cuda(q, keys, values, length);
+  }
+  if (!one || !q.is_cpu()) {
     return cached_attention_reference(q, keys, values, length);
   }
   const int64_t heads = q.size(0) * q.size(1), depth = q.size(3);

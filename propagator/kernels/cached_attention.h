@@ -8,7 +8,8 @@ namespace propagator::kernels {
 //   out = Σ_j softmax_j(q · k_j / √D) v_j
 // q (B, H, 1, D); keys, values (B, H, capacity, D), of which the first
 // `length` are used; returns (B, H, 1, D). One pass over the cache. No
-// gradient. On the CPU in float32 or float64; elsewhere the reference is used.
+// gradient. On the CPU in float32 or float64, on CUDA in float32 for the usual
+// depths; elsewhere the reference is used.
 torch::Tensor cached_attention(const torch::Tensor& q,
                                const torch::Tensor& keys,
                                const torch::Tensor& values, int64_t length);

@@ -3,8 +3,11 @@
 #include <torch/csrc/autograd/custom_function.h>
 
 #include <algorithm>
+#include <array>
 #include <cmath>
 #include <limits>
+
+#include "propagator/kernels/cuda.h"
 
 namespace propagator::kernels {
 namespace {
@@ -71,7 +74,69 @@ struct CausalAttention : torch::autograd::Function<CausalAttention> {
   }
 };
 
+// (B, T, 3 C) → queries, keys, values, each (B, H, T, D).
+std::array<torch::Tensor, 3> unpack(const torch::Tensor& qkv, int64_t heads) {
+  const auto parts = qkv.view({qkv.size(0), qkv.size(1), 3, heads, -1});
+  const auto part = [&](int64_t n) {
+    return parts.select(2, n).transpose(1, 2);
+  };
+  return {part(0), part(1), part(2)};
+}
+
+// (B, H, T, D) → (B, T, C).
+torch::Tensor pack(const torch::Tensor& x) {
+  return x.transpose(1, 2).flatten(2).contiguous();
+}
+
+torch::Tensor scores_of(const torch::Tensor& q, const torch::Tensor& k,
+                        int64_t prefix, bool sees_itself) {
+  const double scale = 1 / std::sqrt(static_cast<double>(q.size(3)));
+  return torch::matmul(q * scale, k.transpose(2, 3)) +
+         causal_mask(q.size(2), prefix, sees_itself, q.options());
+}
+
 }  // namespace
+
+bool packed_attention_is_fused(const torch::Tensor& x, int64_t heads) {
+  return x.is_cuda() && x.scalar_type() == torch::kFloat32 &&
+         causal_attention_cuda_has_depth(x.size(-1) / heads);
+}
+
+PackedAttention packed_causal_attention(const torch::Tensor& qkv, int64_t heads,
+                                        int64_t prefix, bool sees_itself) {
+  if (packed_attention_is_fused(qkv.narrow(2, 0, qkv.size(2) / 3), heads)) {
+    return packed_causal_attention_cuda(qkv, heads, prefix, sees_itself);
+  }
+  const auto [q, k, v] = unpack(qkv, heads);
+  const auto scores = scores_of(q, k, prefix, sees_itself);
+  return {pack(torch::matmul(torch::softmax(scores, -1), v)),
+          torch::logsumexp(scores, -1)};
+}
+
+torch::Tensor packed_causal_attention_backward(const torch::Tensor& grad,
+                                               const torch::Tensor& qkv,
+                                               const PackedAttention& forward,
+                                               int64_t heads, int64_t prefix,
+                                               bool sees_itself) {
+  if (packed_attention_is_fused(grad, heads)) {
+    return packed_causal_attention_backward_cuda(grad, qkv, forward, heads,
+                                                 prefix, sees_itself);
+  }
+  const auto [q, k, v] = unpack(qkv, heads);
+  const double scale = 1 / std::sqrt(static_cast<double>(q.size(3)));
+  const auto p = torch::exp(scores_of(q, k, prefix, sees_itself) -
+                            forward.log_sum.unsqueeze(-1));
+  const auto by_head = [&](const torch::Tensor& x) {
+    return x.view({x.size(0), x.size(1), heads, -1}).transpose(1, 2);
+  };
+  const auto g = by_head(grad);
+  const auto delta = (g * by_head(forward.out)).sum(-1, /*keepdim=*/true);
+  const auto ds = p * (torch::matmul(g, v.transpose(2, 3)) - delta) * scale;
+  return torch::cat(
+      {pack(torch::matmul(ds, k)), pack(torch::matmul(ds.transpose(2, 3), q)),
+       pack(torch::matmul(p.transpose(2, 3), g))},
+      2);
+}
 
 torch::Tensor causal_attention(const torch::Tensor& q, const torch::Tensor& k,
                                const torch::Tensor& v, int64_t prefix,

@@ -13,6 +13,24 @@ torch::Tensor causal_attention(const torch::Tensor& q, const torch::Tensor& k,
                                const torch::Tensor& v, int64_t prefix,
                                bool sees_itself);
 
+// The same with backward apart from autograd and everything packed, as a
+// projection of tokens gives it: qkv (B, T, 3 C) holds the queries of all
+// heads, then the keys, then the values of a token. On CUDA one kernel that
+// never keeps the T × T weights; in plain operations elsewhere.
+struct PackedAttention {
+  torch::Tensor out;      // (B, T, C)
+  torch::Tensor log_sum;  // (B, H, T), log Σ_j exp(q_i · k_j / √D)
+};
+PackedAttention packed_causal_attention(const torch::Tensor& qkv, int64_t heads,
+                                        int64_t prefix, bool sees_itself);
+torch::Tensor packed_causal_attention_backward(const torch::Tensor& grad,
+                                               const torch::Tensor& qkv,
+                                               const PackedAttention& forward,
+                                               int64_t heads, int64_t prefix,
+                                               bool sees_itself);
+// Whether there is a kernel for this device, type and depth of head.
+bool packed_attention_is_fused(const torch::Tensor& x, int64_t heads);
+
 // The same as one product under a mask of 0 and -∞, in plain operations.
 torch::Tensor masked_attention(const torch::Tensor& q, const torch::Tensor& k,
                                const torch::Tensor& v,

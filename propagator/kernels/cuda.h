@@ -1,14 +1,61 @@
 #pragma once
 
 #include "propagator/kernels/adam.h"
+#include "propagator/kernels/causal_attention.h"
+#include "propagator/kernels/layer_norm.h"
+#include "propagator/kernels/plate_loss.h"
+#include "propagator/kernels/product.h"
 
 namespace propagator::kernels {
 
-// The CUDA side of the fused operators. cuda.cpp unpacks tensors and calls the
+// The CUDA side of the fused operators: the same contracts as in their own
+// headers, for tensors on a CUDA device. cuda.cpp unpacks tensors and calls the
 // .cu files, which know pointers and a stream and no libtorch; in a build
 // without CUDA no_cuda.cpp takes its place, and nothing calls it.
-void adam_cuda(torch::Tensor w, const torch::Tensor& grad, torch::Tensor m,
-               torch::Tensor v, const AdamStep& step,
-               const torch::Tensor& varying, const torch::Tensor& grad_scale);
+torch::Tensor adam_cuda(torch::Tensor w, const torch::Tensor& grad,
+                        torch::Tensor m, torch::Tensor v, const AdamStep& step,
+                        const torch::Tensor& varying,
+                        const GradientScale& scale);
+
+void add_column_sums_cuda(torch::Tensor out, const torch::Tensor& a);
+void relu_backward_cuda(torch::Tensor dy, const torch::Tensor& y,
+                        torch::Tensor dbias);
+
+bool cached_attention_cuda_has_depth(int64_t depth);
+torch::Tensor cached_attention_cuda(const torch::Tensor& q,
+                                    const torch::Tensor& keys,
+                                    const torch::Tensor& values,
+                                    int64_t length);
+
+bool causal_attention_cuda_has_depth(int64_t depth);
+PackedAttention packed_causal_attention_cuda(const torch::Tensor& qkv,
+                                             int64_t heads, int64_t prefix,
+                                             bool sees_itself);
+torch::Tensor packed_causal_attention_backward_cuda(
+    const torch::Tensor& grad, const torch::Tensor& qkv,
+    const PackedAttention& forward, int64_t heads, int64_t prefix,
+    bool sees_itself);
+
+LayerNormed layer_norm_cuda(const torch::Tensor& x, const torch::Tensor& weight,
+                            const torch::Tensor& bias, double eps);
+torch::Tensor layer_norm_backward_cuda(
+    const torch::Tensor& dy, const torch::Tensor& x, const LayerNormed& forward,
+    const torch::Tensor& weight, const torch::Tensor& residual,
+    torch::Tensor dweight, torch::Tensor dbias);
+
+// The gradient by the prediction, the four terms in float64, the total.
+struct PlateLossGradient {
+  torch::Tensor gradient, terms, total;
+};
+bool plate_loss_cuda_fits(const torch::Tensor& prediction);
+PlateLossGradient plate_loss_cuda(const PlateLossInputs& in,
+                                  const PlateLossWeights& weights);
+
+void prefix_softmax_cuda(torch::Tensor scores, int64_t heads);
+void prefix_softmax_backward_cuda(torch::Tensor dw, const torch::Tensor& w,
+                                  int64_t heads);
+
+void product_cuda(torch::Tensor out, const torch::Tensor& a,
+                  const torch::Tensor& b, const ProductOptions& options);
 
 }  // namespace propagator::kernels

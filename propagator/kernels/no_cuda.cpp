@@ -2,11 +2,64 @@
 #include "propagator/kernels/cuda.h"
 
 namespace propagator::kernels {
+namespace {
 
-void adam_cuda(torch::Tensor, const torch::Tensor&, torch::Tensor,
-               torch::Tensor, const AdamStep&, const torch::Tensor&,
-               const torch::Tensor&) {
-  throw DeviceError("[adam] this build has no CUDA");
+// No tensor is on a CUDA device in such a build, so nobody comes here.
+[[noreturn]] void no_cuda() {
+  throw DeviceError("[kernels] this build has no CUDA");
+}
+
+}  // namespace
+
+torch::Tensor adam_cuda(torch::Tensor, const torch::Tensor&, torch::Tensor,
+                        torch::Tensor, const AdamStep&, const torch::Tensor&,
+                        const GradientScale&) {
+  no_cuda();
+}
+void add_column_sums_cuda(torch::Tensor, const torch::Tensor&) { no_cuda(); }
+void relu_backward_cuda(torch::Tensor, const torch::Tensor&, torch::Tensor) {
+  no_cuda();
+}
+bool cached_attention_cuda_has_depth(int64_t) { return false; }
+torch::Tensor cached_attention_cuda(const torch::Tensor&, const torch::Tensor&,
+                                    const torch::Tensor&, int64_t) {
+  no_cuda();
+}
+bool causal_attention_cuda_has_depth(int64_t) { return false; }
+PackedAttention packed_causal_attention_cuda(const torch::Tensor&, int64_t,
+                                             int64_t, bool) {
+  no_cuda();
+}
+torch::Tensor packed_causal_attention_backward_cuda(const torch::Tensor&,
+                                                    const torch::Tensor&,
+                                                    const PackedAttention&,
+                                                    int64_t, int64_t, bool) {
+  no_cuda();
+}
+LayerNormed layer_norm_cuda(const torch::Tensor&, const torch::Tensor&,
+                            const torch::Tensor&, double) {
+  no_cuda();
+}
+torch::Tensor layer_norm_backward_cuda(const torch::Tensor&,
+                                       const torch::Tensor&, const LayerNormed&,
+                                       const torch::Tensor&,
+                                       const torch::Tensor&, torch::Tensor,
+                                       torch::Tensor) {
+  no_cuda();
+}
+bool plate_loss_cuda_fits(const torch::Tensor&) { return false; }
+PlateLossGradient plate_loss_cuda(const PlateLossInputs&,
+                                  const PlateLossWeights&) {
+  no_cuda();
+}
+void prefix_softmax_cuda(torch::Tensor, int64_t) { no_cuda(); }
+void prefix_softmax_backward_cuda(torch::Tensor, const torch::Tensor&,
+                                  int64_t) {
+  no_cuda();
+}
+void product_cuda(torch::Tensor, const torch::Tensor&, const torch::Tensor&,
+                  const ProductOptions&) {
+  no_cuda();
 }
 
 }  // namespace propagator::kernels

@@ -7,6 +7,8 @@
 #include <array>
 #include <vector>
 
+#include "propagator/kernels/cuda.h"
+
 namespace propagator::kernels {
 namespace {
 
@@ -117,6 +119,14 @@ struct FusedPlateLoss : torch::autograd::Function<FusedPlateLoss> {
       torch::Tensor truth, torch::Tensor rate, torch::Tensor kx,
       torch::Tensor ky, int64_t visible, double mse, double physics,
       double boundary, double initial) {
+    if (prediction.is_cuda()) {
+      const auto loss =
+          plate_loss_cuda({prediction, truth, rate, kx, ky, visible},
+                          {mse, physics, boundary, initial});
+      context->save_for_backward({loss.gradient});
+      context->mark_non_differentiable({loss.terms});
+      return {loss.total, loss.terms};
+    }
     const int64_t batch = prediction.size(0), frames = prediction.size(1);
     const int64_t rows = prediction.size(2), cols = prediction.size(3);
     const auto count = [&](int64_t n) {
@@ -183,9 +193,10 @@ torch::Tensor mean_square(const torch::Tensor& x) { return x.square().mean(); }
 
 PlateLoss plate_loss(const PlateLossInputs& in,
                      const PlateLossWeights& weights) {
-  const bool fused = in.prediction.is_cpu() &&
-                     (in.prediction.scalar_type() == torch::kFloat32 ||
-                      in.prediction.scalar_type() == torch::kFloat64);
+  const auto& p = in.prediction;
+  const bool fused = (p.is_cpu() || (p.is_cuda() && plate_loss_cuda_fits(p))) &&
+                     (p.scalar_type() == torch::kFloat32 ||
+                      p.scalar_type() == torch::kFloat64);
   if (!fused) return plate_loss_reference(in, weights);
   const auto values = FusedPlateLoss::apply(
       in.prediction.contiguous(), in.truth.contiguous(), in.rate.contiguous(),

@@ -35,9 +35,9 @@ struct PlateLoss {
 //   boundary = mean e² on the left + right + top + bottom edge
 //   initial  = mean e² over the first `visible` frames
 //   total    = Σ weight · term.
-// On the CPU one pass over the field gives the terms and the gradient; other
-// devices use the reference. Sums are split the same way for any number of
-// threads, so the bits do not depend on it.
+// One pass over the field gives the terms and the gradient, on the CPU and on
+// CUDA; other devices use the reference. Sums are split the same way for any
+// number of threads, so the bits do not depend on it.
 PlateLoss plate_loss(const PlateLossInputs& in,
                      const PlateLossWeights& weights);
 

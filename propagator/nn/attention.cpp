@@ -13,8 +13,9 @@
 namespace propagator::nn {
 namespace {
 
-torch::nn::Linear linear_without_bias(int64_t width) {
-  return torch::nn::Linear(torch::nn::LinearOptions(width, width).bias(false));
+torch::nn::Linear linear_without_bias(int64_t inputs, int64_t outputs) {
+  return torch::nn::Linear(
+      torch::nn::LinearOptions(inputs, outputs).bias(false));
 }
 
 }  // namespace
@@ -32,19 +33,15 @@ torch::Tensor PrefixMask::additive(int64_t tokens,
 
 MultiHeadAttentionImpl::MultiHeadAttentionImpl(const AttentionOptions& options)
     : options_(options),
-      query_(linear_without_bias(options.width)),
-      key_(linear_without_bias(options.width)),
-      value_(linear_without_bias(options.width)),
-      output_(linear_without_bias(options.width)) {
+      qkv_(linear_without_bias(options.width, 3 * options.width)),
+      output_(linear_without_bias(options.width, options.width)) {
   if (options.heads < 1 || options.width % options.heads != 0) {
     throw UsageError(
         fmt::format("[attention] expected a number of heads that divides the "
                     "width {}, got {}",
                     options.width, options.heads));
   }
-  register_module("query", query_);
-  register_module("key", key_);
-  register_module("value", value_);
+  register_module("qkv", qkv_);
   register_module("output", output_);
 }
 
@@ -57,19 +54,25 @@ torch::Tensor MultiHeadAttentionImpl::merge(const torch::Tensor& x) const {
   return x.transpose(1, 2).reshape({x.size(0), x.size(2), options_.width});
 }
 
+std::array<torch::Tensor, 3> MultiHeadAttentionImpl::project(
+    const torch::Tensor& x) {
+  const auto parts = apply_linear(qkv_, x).chunk(3, -1);
+  return {split(parts[0]), split(parts[1]), split(parts[2])};
+}
+
 torch::Tensor MultiHeadAttentionImpl::forward(const torch::Tensor& x,
                                               const torch::Tensor& mask) {
-  return output_(merge(kernels::masked_attention(
-      split(query_(x)), split(key_(x)), split(value_(x)), mask)));
+  const auto [q, k, v] = project(x);
+  return output_(merge(kernels::masked_attention(q, k, v, mask)));
 }
 
 torch::Tensor MultiHeadAttentionImpl::forward(const torch::Tensor& x,
                                               const PrefixMask& mask) {
   if (observer_) observer_(weights(x, mask), mask);
   if (mask.kind == PrefixMask::Kind::kCausal) {
-    return output_(merge(kernels::causal_attention(
-        split(query_(x)), split(key_(x)), split(value_(x)), mask.prefix,
-        mask.sees_itself)));
+    const auto [q, k, v] = project(x);
+    return output_(merge(
+        kernels::causal_attention(q, k, v, mask.prefix, mask.sees_itself)));
   }
   // Per token, projecting queries and outputs costs 2 C² products; folding
   // them into the few keys and values costs 2 C · H · prefix.
@@ -80,8 +83,9 @@ torch::Tensor MultiHeadAttentionImpl::forward(const torch::Tensor& x,
 torch::Tensor MultiHeadAttentionImpl::weights(const torch::Tensor& x,
                                               const PrefixMask& mask) {
   const bool causal = mask.kind == PrefixMask::Kind::kCausal;
-  const auto q = split(query_(x));
-  const auto k = split(key_(causal ? x : x.slice(1, 0, mask.prefix)));
+  const auto seen = causal ? x : x.slice(1, 0, mask.prefix);
+  const auto q = split(torch::linear(x, query()));
+  const auto k = split(torch::linear(seen, key()));
   const double scale = 1 / std::sqrt(static_cast<double>(q.size(3)));
   auto scores = torch::matmul(q * scale, k.transpose(2, 3));
   if (causal) scores = scores + mask.additive(x.size(1), x.options());
@@ -91,8 +95,9 @@ torch::Tensor MultiHeadAttentionImpl::weights(const torch::Tensor& x,
 torch::Tensor MultiHeadAttentionImpl::block(const torch::Tensor& x,
                                             int64_t prefix) {
   const auto visible = x.slice(1, 0, prefix);  // (B, P, C)
-  const auto q = split(query_(x));
-  const auto k = split(key_(visible)), v = split(value_(visible));
+  const auto q = split(torch::linear(x, query()));
+  const auto k = split(torch::linear(visible, key()));
+  const auto v = split(torch::linear(visible, value()));
   const double scale = 1 / std::sqrt(static_cast<double>(q.size(3)));
   const auto scores = torch::matmul(q * scale, k.transpose(2, 3));
   return output_(merge(torch::matmul(torch::softmax(scores, -1), v)));
@@ -106,10 +111,10 @@ torch::Tensor MultiHeadAttentionImpl::block_absorbed(const torch::Tensor& x,
   const int64_t batch = x.size(0), tokens = x.size(1), width = options_.width;
   const int64_t heads = options_.heads, depth = width / heads;
   const double scale = 1 / std::sqrt(static_cast<double>(depth));
-  const auto visible = x.slice(1, 0, prefix);   // (B, P, C)
-  const auto k = split(key_(visible)) * scale;  // (B, H, P, D)
-  const auto v = split(value_(visible));
-  const auto wq = query_->weight.view({heads, depth, width});
+  const auto visible = x.slice(1, 0, prefix);                   // (B, P, C)
+  const auto k = split(torch::linear(visible, key())) * scale;  // (B, H, P, D)
+  const auto v = split(torch::linear(visible, value()));
+  const auto wq = query().view({heads, depth, width});
   const auto wo =
       output_->weight.view({width, heads, depth}).permute({1, 2, 0});
   // Head by head over all cases at once: a batched product would copy the
@@ -132,15 +137,12 @@ torch::Tensor MultiHeadAttentionImpl::block_absorbed(const torch::Tensor& x,
 torch::Tensor MultiHeadAttentionImpl::step(const torch::Tensor& x,
                                            KeyValueCache& cache) {
   const int64_t count = x.size(1);
-  const auto place = [&](torch::Tensor& all, torch::nn::Linear& projection) {
-    all.narrow(2, cache.length, count)
-        .copy_(split(apply_linear(projection, x)));
-  };
-  place(cache.keys, key_);
-  place(cache.values, value_);
+  const auto [q, k, v] = project(x);
+  cache.keys.narrow(2, cache.length, count).copy_(k);
+  cache.values.narrow(2, cache.length, count).copy_(v);
   cache.length += count;
-  const auto mixed = kernels::cached_attention(
-      split(apply_linear(query_, x)), cache.keys, cache.values, cache.length);
+  const auto mixed =
+      kernels::cached_attention(q, cache.keys, cache.values, cache.length);
   return apply_linear(output_, merge(mixed));
 }
 

@@ -4,6 +4,7 @@
 #include <torch/nn/modules/linear.h>
 #include <torch/nn/pimpl.h>
 
+#include <array>
 #include <functional>
 
 namespace propagator::nn {
@@ -49,6 +50,12 @@ class MultiHeadAttentionImpl : public torch::nn::Module {
   torch::Tensor forward(const torch::Tensor& x, const PrefixMask& mask);
   torch::Tensor step(const torch::Tensor& x, KeyValueCache& cache);
 
+  // Query, key and value projections one below the other (3 C, C), and that of
+  // the output (C, C).
+  const torch::Tensor& qkv_weight() const { return qkv_->weight; }
+  const torch::Tensor& output_weight() const { return output_->weight; }
+  int64_t heads() const { return options_.heads; }
+
   // The softmax itself, computed plainly and only to be looked at: (B, H, T,
   // K), where a block mask leaves K = prefix keys and a causal one all T.
   torch::Tensor weights(const torch::Tensor& x, const PrefixMask& mask);
@@ -57,15 +64,26 @@ class MultiHeadAttentionImpl : public torch::nn::Module {
   using Observer =
       std::function<void(const torch::Tensor& weights, const PrefixMask& mask)>;
   void observe(Observer observer) { observer_ = std::move(observer); }
+  bool observed() const { return static_cast<bool>(observer_); }
 
  private:
   torch::Tensor block(const torch::Tensor& x, int64_t prefix);
   torch::Tensor block_absorbed(const torch::Tensor& x, int64_t prefix);
+  // Queries, keys and values of x, each (B, H, T, D).
+  std::array<torch::Tensor, 3> project(const torch::Tensor& x);
   torch::Tensor split(const torch::Tensor& x) const;  // (B, T, C)→(B, H, T, D)
   torch::Tensor merge(const torch::Tensor& x) const;  // and back
 
+  // The projection's weights for query, key and value: (C, C) each.
+  torch::Tensor query() const { return part(0); }
+  torch::Tensor key() const { return part(1); }
+  torch::Tensor value() const { return part(2); }
+  torch::Tensor part(int64_t n) const {
+    return qkv_->weight.narrow(0, n * options_.width, options_.width);
+  }
+
   AttentionOptions options_;
-  torch::nn::Linear query_, key_, value_, output_;
+  torch::nn::Linear qkv_, output_;  // (C → 3 C), (C → C)
   Observer observer_;
 };
 TORCH_MODULE(MultiHeadAttention);

@@ -1,5 +1,6 @@
 #include "propagator/nn/encoder.h"
 
+#include "propagator/nn/fused_layer.h"
 #include "propagator/nn/linear.h"
 
 namespace propagator::nn {
@@ -24,8 +25,24 @@ EncoderLayerImpl::EncoderLayerImpl(const EncoderOptions& options)
   register_module("linear2", linear2_);
 }
 
+torch::Tensor EncoderLayerImpl::forward(const torch::Tensor& x,
+                                        const PrefixMask& mask) {
+  const int64_t heads = attention_->heads();
+  if (attention_->observed() || !fused_layer_pays(x, heads, mask)) {
+    return plain(x, mask);
+  }
+  const LayerWeights weights{
+      norm1_->weight,           norm1_->bias,
+      attention_->qkv_weight(), attention_->output_weight(),
+      norm2_->weight,           norm2_->bias,
+      linear1_->weight,         linear1_->bias,
+      linear2_->weight,         linear2_->bias};
+  return fused_layer(x, weights, heads, mask, norm1_->options.eps());
+}
+
 torch::Tensor EncoderLayerImpl::feed_forward(const torch::Tensor& x) {
-  const auto hidden = torch::relu(apply_linear(linear1_, norm2_(x)));
+  const auto hidden =
+      torch::relu(apply_linear(linear1_, apply_norm(norm2_, x)));
   return x + apply_linear(linear2_, hidden);
 }
 
@@ -47,7 +64,7 @@ torch::Tensor EncoderImpl::forward(torch::Tensor x, const PrefixMask& mask,
     x = additive.defined() ? layer->forward(x, additive)
                            : layer->forward(x, mask);
   }
-  return norm_(x);
+  return apply_norm(norm_, x);
 }
 
 std::vector<KeyValueCache> EncoderImpl::make_caches(
@@ -68,7 +85,7 @@ torch::Tensor EncoderImpl::step(torch::Tensor x,
   for (size_t n = 0; n < layers_.size(); ++n) {
     x = layers_[n]->step(x, caches[n]);
   }
-  return norm_(x);
+  return apply_norm(norm_, x);
 }
 
 }  // namespace propagator::nn

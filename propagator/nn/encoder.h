@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "propagator/nn/attention.h"
+#include "propagator/nn/linear.h"
 
 namespace propagator::nn {
 
@@ -27,16 +28,20 @@ class EncoderLayerImpl : public torch::nn::Module {
  public:
   explicit EncoderLayerImpl(const EncoderOptions& options);
 
-  // `mask` is a PrefixMask or an additive tensor.
-  template <class Mask>
-  torch::Tensor forward(const torch::Tensor& x, const Mask& mask) {
-    return feed_forward(x + attention_->forward(norm1_(x), mask));
+  // Only the work the mask leaves, fused on a GPU; or all of it.
+  torch::Tensor forward(const torch::Tensor& x, const PrefixMask& mask);
+  torch::Tensor forward(const torch::Tensor& x, const torch::Tensor& mask) {
+    return plain(x, mask);
   }
   torch::Tensor step(const torch::Tensor& x, KeyValueCache& cache) {
-    return feed_forward(x + attention_->step(norm1_(x), cache));
+    return feed_forward(x + attention_->step(apply_norm(norm1_, x), cache));
   }
 
  private:
+  template <class Mask>
+  torch::Tensor plain(const torch::Tensor& x, const Mask& mask) {
+    return feed_forward(x + attention_->forward(norm1_(x), mask));
+  }
   torch::Tensor feed_forward(const torch::Tensor& x);
 
   torch::nn::LayerNorm norm1_, norm2_;

@@ -28,22 +28,26 @@ FrameEmbeddingImpl::FrameEmbeddingImpl(const FrameEmbeddingOptions& options)
   }
 }
 
+std::pair<torch::Tensor, torch::Tensor> FrameEmbeddingImpl::collapsed() const {
+  const auto& w = projection_->weight;  // (width, R·C·F)
+  return {w.view({options_.width, options_.rows * options_.cols, -1}).sum(2),
+          projection_->bias + torch::mv(w, encoding_.flatten())};
+}
+
 torch::Tensor FrameEmbeddingImpl::forward(const torch::Tensor& frames) {
-  auto pixels = frames.flatten(2);  // (B, T, R·C)
-  if (options_.form == EmbeddingForm::kPublished) {
-    pixels = (pixels.unsqueeze(-1) + encoding_).flatten(2);  // (B, T, R·C·F)
+  const auto pixels = frames.flatten(2);  // (B, T, R·C)
+  if (options_.form == EmbeddingForm::kCollapsed) {
+    return apply_linear(projection_, pixels);
   }
-  return apply_linear(projection_, pixels);
+  const auto [weight, bias] = collapsed();
+  return torch::linear(pixels, weight, bias);
 }
 
 void FrameEmbeddingImpl::collapse_from(const FrameEmbeddingImpl& published) {
   const torch::NoGradGuard no_grad;
-  const auto& w = published.projection_->weight;  // (width, R·C·F)
-  const auto per_pixel = w.view(
-      {options_.width, options_.rows * options_.cols, options_.width / 2});
-  projection_->weight.copy_(per_pixel.sum(2));
-  projection_->bias.copy_(published.projection_->bias +
-                          torch::mv(w, published.encoding_.flatten()));
+  const auto [weight, bias] = published.collapsed();
+  projection_->weight.copy_(weight);
+  projection_->bias.copy_(bias);
 }
 
 }  // namespace propagator::nn

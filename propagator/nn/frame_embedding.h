@@ -21,6 +21,8 @@ struct FrameEmbeddingOptions {
 //   collapsed: since the encodings are added, that projection is
 //     W̃ frame + b̃ with W̃[o, p] = Σ_f W[o, p, f] and b̃ = b + W enc:
 //     the same function with F times fewer parameters and products.
+// The published form has all its parameters, and gradients to match, but is
+// computed through W̃ and b̃, so that no R·C·F numbers are made for any frame.
 class FrameEmbeddingImpl : public torch::nn::Module {
  public:
   explicit FrameEmbeddingImpl(const FrameEmbeddingOptions& options);
@@ -30,6 +32,9 @@ class FrameEmbeddingImpl : public torch::nn::Module {
   void collapse_from(const FrameEmbeddingImpl& published);
 
  private:
+  // W̃ (width, R·C) and b̃ (width) of a published form.
+  std::pair<torch::Tensor, torch::Tensor> collapsed() const;
+
   FrameEmbeddingOptions options_;
   torch::Tensor encoding_;  // (R·C, F), published only
   torch::nn::Linear projection_;

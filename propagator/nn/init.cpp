@@ -14,6 +14,7 @@ void initialise(torch::nn::Module& module, int64_t seed) {
   auto parameters = module.named_parameters();
   for (auto& item : parameters) {
     auto& value = item.value();
+    if (!value.requires_grad()) continue;
     const auto& name = item.key();
     const std::string owner = name.substr(0, name.rfind('.'));
     const auto* weight = parameters.find(owner + ".weight");
@@ -33,7 +34,9 @@ void initialise(torch::nn::Module& module, int64_t seed) {
 
 int64_t parameter_count(const torch::nn::Module& module) {
   int64_t count = 0;
-  for (const auto& parameter : module.parameters()) count += parameter.numel();
+  for (const auto& parameter : module.parameters()) {
+    if (parameter.requires_grad()) count += parameter.numel();
+  }
   return count;
 }
 

@@ -2,10 +2,14 @@
 
 #include "propagator/core/torch_compat.h"
 #include "propagator/kernels/few_rows_linear.h"
+#include "propagator/nn/fused_layer.h"
 
 namespace propagator::nn {
 
 torch::Tensor apply_linear(torch::nn::Linear& layer, const torch::Tensor& x) {
+  if (fusing_pays(x) && layer->bias.defined()) {
+    return fused_linear(x, layer->weight, layer->bias);
+  }
   const int64_t inputs = layer->weight.size(1);
   const bool few = x.numel() <= kernels::kFewRows * inputs;
   if (!few || !x.is_cpu() || c10::GradMode::is_enabled() ||
@@ -17,6 +21,12 @@ torch::Tensor apply_linear(torch::nn::Linear& layer, const torch::Tensor& x) {
   return kernels::few_rows_linear(x.reshape({-1, inputs}), layer->weight,
                                   layer->bias)
       .view(shape);
+}
+
+torch::Tensor apply_norm(torch::nn::LayerNorm& norm, const torch::Tensor& x) {
+  return fusing_pays(x)
+             ? fused_norm(x, norm->weight, norm->bias, norm->options.eps())
+             : norm->forward(x);
 }
 
 }  // namespace propagator::nn

@@ -7,9 +7,9 @@
 
 namespace propagator::train {
 
-// All parameters of a module in one buffer, and their gradients in another, so
-// that an optimiser step, a norm or an all-reduce is one call. The module's
-// parameters become views of the buffer.
+// All trainable parameters of a module in one buffer, and their gradients in
+// another, so that an optimiser step, a norm or an all-reduce is one call. The
+// module's parameters become views of the buffer.
 class FlatParameters {
  public:
   struct Segment {

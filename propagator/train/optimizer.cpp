@@ -56,17 +56,22 @@ void Optimizer::begin_step(double lr) {
                                torch::kFloat64));
 }
 
-void Optimizer::apply(const torch::Tensor& grad_scale) {
+torch::Tensor Optimizer::apply(const kernels::GradientScale& scale) {
   const torch::NoGradGuard no_grad;
-  if (options_.kind == OptimizerKind::kLamb) {
-    lamb(grad_scale);
-  } else if (varying_.is_cpu()) {
-    now_.grad_scale = grad_scale.item<double>();
-    kernels::adam(parameters_.values(), parameters_.gradients(), m_, v_, now_);
-  } else {
-    kernels::adam_on_device(parameters_.values(), parameters_.gradients(), m_,
-                            v_, now_, varying_, grad_scale);
+  auto& w = parameters_.values();
+  const auto& grad = parameters_.gradients();
+  const bool lamb_is_asked = options_.kind == OptimizerKind::kLamb;
+  if (!lamb_is_asked && !varying_.is_cpu()) {
+    return kernels::adam_on_device(w, grad, m_, v_, now_, varying_, scale);
   }
+  const auto scaled = kernels::scale_gradient(grad, scale);
+  if (lamb_is_asked) {
+    lamb(scaled.factor);
+  } else {
+    now_.grad_scale = scaled.factor.item<double>();
+    kernels::adam(w, grad, m_, v_, now_);
+  }
+  return scaled.norm;
 }
 
 void Optimizer::lamb(const torch::Tensor& grad_scale) {

@@ -29,10 +29,11 @@ class Optimizer {
   Optimizer(const OptimizerOptions& options, FlatParameters& parameters);
 
   // One update, in two parts: what changes from step to step is set, then the
-  // update is enqueued with gradients multiplied by `grad_scale`, a scalar
-  // tensor in float64. The second part alone may be captured in a graph.
+  // update is enqueued with gradients scaled. Returns their norm before
+  // clipping, a scalar in float64. The second part alone may be captured in a
+  // graph.
   void begin_step(double lr);
-  void apply(const torch::Tensor& grad_scale);
+  torch::Tensor apply(const kernels::GradientScale& scale);
 
   // The moments, for a checkpoint; the number of steps goes beside them.
   std::map<std::string, torch::Tensor> state() const;

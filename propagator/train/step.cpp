@@ -4,6 +4,16 @@
 
 namespace propagator::train {
 
+torch::Tensor values_of(const Loss& loss, std::vector<std::string>& names) {
+  std::vector<torch::Tensor> values{loss.total.detach().to(torch::kFloat64)};
+  names.clear();
+  for (const auto& term : loss.terms) {
+    names.push_back(term.name);
+    values.push_back(term.value.to(torch::kFloat64));
+  }
+  return torch::stack(values);
+}
+
 Step::Step(Task& task, std::shared_ptr<torch::nn::Module> model,
            const StepOptions& options, const Runtime& runtime)
     : task_(task),
@@ -45,21 +55,9 @@ void Step::enqueue() {
     loss.total.backward();
   }
   const torch::NoGradGuard no_grad;
-  const double share = 1.0 / static_cast<double>(options_.accumulate);
-  const auto norm = parameters_.gradients().norm().to(torch::kFloat64) * share;
-  const auto scale = options_.clip > 0
-                         ? share * (options_.clip / norm).clamp_max(1)
-                         : torch::full_like(norm, share);
-  optimizer_.apply(scale);
-
-  std::vector<torch::Tensor> measured{loss.total.detach().to(torch::kFloat64)};
-  names_.clear();
-  for (const auto& term : loss.terms) {
-    names_.push_back(term.name);
-    measured.push_back(term.value.to(torch::kFloat64));
-  }
-  measured.push_back(norm);
-  const auto row = torch::stack(measured);
+  const auto norm = optimizer_.apply(
+      {1.0 / static_cast<double>(options_.accumulate), options_.clip});
+  const auto row = torch::cat({values_of(loss, names_), norm.view({1})});
   // One place for every step, so that a graph writes where we read.
   if (!record_.defined()) record_ = torch::empty_like(row);
   record_.copy_(row);

@@ -9,6 +9,10 @@
 
 namespace propagator::train {
 
+// A loss and its terms in float64, (1 + terms), where they were computed, and
+// the terms' names.
+torch::Tensor values_of(const Loss& loss, std::vector<std::string>& names);
+
 struct StepOptions {
   int64_t batch = 4;
   int64_t accumulate = 1;

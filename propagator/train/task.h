@@ -84,6 +84,8 @@ class Task {
   virtual void prepare(int64_t seed, const Runtime& runtime) = 0;
   // A new model, on the CPU in float32, not yet initialised.
   virtual std::shared_ptr<torch::nn::Module> make_model() const = 0;
+  // Gives a new model what it takes from the training data before it learns.
+  virtual void calibrate(torch::nn::Module&) {}
 
   virtual int64_t size(data::Split split) const = 0;
   // `positions` (B) in the split, int64, on the CPU or with the data.

@@ -115,6 +115,13 @@ void Trainer::restore(const Checkpoint& checkpoint) {
 
 StopReason Trainer::run(RunDirectory& run) {
   run_ = &run;
+  // However the loop ends, a checkpoint that was begun is whole afterwards.
+  const struct Wait {
+    std::future<void>& saving;
+    ~Wait() {
+      if (saving.valid()) saving.wait();
+    }
+  } wait{saving_};
   const StopSignals signals;
   start_ = saved_at_ = Clock::now();
   remove_unfinished(run_->checkpoints());
@@ -164,6 +171,7 @@ StopReason Trainer::run(RunDirectory& run) {
     }
   }
   if (step_ != saved_step_) save();
+  finish_saving();
   if (reason == StopReason::kFinished && step_ < total_steps_) {
     reason = StopReason::kEarlyStop;
   }
@@ -199,15 +207,6 @@ std::string Trainer::progress_note() const {
   return note;
 }
 
-Trainer::Summary Trainer::summarise(const Loss& loss) {
-  Summary summary;
-  summary.total = loss.total.item<double>();
-  for (const auto& term : loss.terms) {
-    summary.terms.emplace_back(term.name, term.value.item<double>());
-  }
-  return summary;
-}
-
 void Trainer::check_finite(const Summary& summary) const {
   for (const auto& [name, value] : summary.terms) {
     if (!std::isfinite(value)) {
@@ -232,26 +231,28 @@ Trainer::Summary Trainer::validate() {
   const int64_t size = options_.validate_cases > 0
                            ? std::min(options_.validate_cases, available)
                            : available;
-  Summary sum;
+  // Sums stay on the device: reading each part would make the host wait.
+  torch::Tensor sums;
+  std::vector<std::string> names;
   Progress progress("validating", size);
   for (int64_t begin = 0; begin < size; begin += options_.batch) {
     const int64_t end = std::min(begin + options_.batch, size);
     const auto positions = torch::arange(begin, end, torch::kInt64);
-    const auto part =
-        summarise(task_.loss(*model_, data::Split::kValidation, positions));
+    const auto part = values_of(
+        task_.loss(*model_, data::Split::kValidation, positions), names);
     const double share =
         static_cast<double>(end - begin) / static_cast<double>(size);
-    sum.total += part.total * share;
-    if (sum.terms.empty()) {
-      for (const auto& term : part.terms) sum.terms.emplace_back(term.first, 0);
-    }
-    for (size_t k = 0; k < part.terms.size(); ++k) {
-      sum.terms[k].second += part.terms[k].second * share;
-    }
+    sums = sums.defined() ? sums + part * share : part * share;
     progress.update(begin);
   }
   model_->train();
-  return sum;
+  const auto values = sums.cpu();
+  Summary summary{values[0].item<double>(), {}};
+  for (size_t k = 0; k < names.size(); ++k) {
+    summary.terms.emplace_back(
+        names[k], values[static_cast<int64_t>(k) + 1].item<double>());
+  }
+  return summary;
 }
 
 void Trainer::note_validation(const Summary& summary) {
@@ -290,7 +291,10 @@ void Trainer::save() {
   Checkpoint checkpoint;
   checkpoint.model = copy_parameters(*model_);
   checkpoint.best = best_.empty() ? checkpoint.model : best_;
-  checkpoint.optimizer = stepper_.optimizer().state();
+  for (const auto& [name, value] : stepper_.optimizer().state()) {
+    checkpoint.optimizer[name] = value.to(torch::kCPU, /*non_blocking=*/false,
+                                          /*copy=*/true);
+  }
   checkpoint.config = config_;
   const bool has_best = std::isfinite(best_value_);
   checkpoint.state = {
@@ -303,13 +307,23 @@ void Trainer::save() {
         {"value", has_best ? nlohmann::json(best_value_) : nullptr}}},
       {"validations_without_gain", validations_without_gain_},
       {"seconds", seconds()}};
-  save_checkpoint(checkpoint_path(run_->checkpoints(), step_), checkpoint);
+  finish_saving();
+  saving_ = std::async(
+      std::launch::async,
+      [checkpoint = std::move(checkpoint), folder = run_->checkpoints(),
+       step = step_, keep = static_cast<size_t>(options_.keep_checkpoints)] {
+        save_checkpoint(checkpoint_path(folder, step), checkpoint);
+        const auto all = list_checkpoints(folder);
+        for (size_t n = 0; n + keep < all.size(); ++n) {
+          remove_checkpoint(all[n]);
+        }
+      });
   saved_step_ = step_;
   saved_at_ = Clock::now();
-  auto all = list_checkpoints(run_->checkpoints());
-  for (size_t n = 0; n + options_.keep_checkpoints < all.size(); ++n) {
-    remove_checkpoint(all[n]);
-  }
+}
+
+void Trainer::finish_saving() {
+  if (saving_.valid()) saving_.get();
 }
 
 void Trainer::load_best() {

@@ -1,6 +1,7 @@
 #pragma once
 
 #include <chrono>
+#include <future>
 
 #include "propagator/train/checkpoint.h"
 #include "propagator/train/run_directory.h"
@@ -64,7 +65,9 @@ class Trainer {
   void read_step();        // its numbers into `last_`; NumericalError if bad
   Summary validate();
   void note_validation(const Summary& summary);
+  // Starts to write a checkpoint of now, beside the training that goes on.
   void save();
+  void finish_saving();  // waits for it; throws what went wrong
   void write_metrics(const char* kind, const Summary& summary,
                      nlohmann::json extra);
   void check_finite(const Summary& summary) const;
@@ -74,7 +77,6 @@ class Trainer {
            validations_without_gain_ >= options_.patience;
   }
   int64_t epoch() const { return step_ / steps_per_epoch_ + 1; }
-  static Summary summarise(const Loss& loss);
 
   Task& task_;
   std::shared_ptr<torch::nn::Module> model_;
@@ -98,6 +100,7 @@ class Trainer {
   double seconds_before_ = 0;
   int64_t saved_step_ = -1;
   std::chrono::steady_clock::time_point start_, saved_at_;
+  std::future<void> saving_;
 };
 
 }  // namespace propagator::train

@@ -1,7 +1,5 @@
 #include "propagator/kernels/adam.h"
 
-#include <torch/cuda.h>
-
 #include "testing.h"
 
 namespace propagator::kernels {
@@ -63,20 +61,22 @@ TEST_P(KernelsAdamTypes, EqualsReferenceOverSeveralSteps) {
 // With lr, corrections and scale on the device; on CUDA this is the kernel.
 TEST_P(KernelsAdamTypes, OnTheDeviceEqualsReference) {
   const auto type = GetParam();
-  std::vector<torch::Device> devices{torch::kCPU};
-  if (torch::cuda::is_available()) devices.push_back(torch::kCUDA);
-  for (const auto& device : devices) {
+  for (const auto& device : propagator::testing::devices()) {
     const auto there = torch::TensorOptions(type).device(device);
     auto w = random({100'003}, "w").to(there);
     auto m = torch::zeros_like(w), v = torch::zeros_like(w);
     auto w2 = w.cpu(), m2 = m.cpu(), v2 = v.cpu();
     const auto varying = torch::tensor(
         {kStep.lr, kStep.correction1, kStep.correction2}, torch::kFloat64);
-    const auto scale = torch::full({}, kStep.grad_scale, torch::kFloat64);
+    // Long enough to be cut: to the length that kStep's factor leaves of it.
+    const double length =
+        random({100'003}, "g0").to(type).norm().item<double>();
+    const GradientScale scale{2, kStep.grad_scale * length};
     for (int n = 0; n < 3; ++n) {
-      const auto g = random({100'003}, fmt::format("g{}", n)).to(type);
-      adam_on_device(w, g.to(device), m, v, kStep, varying.to(device),
-                     scale.to(device));
+      const auto g = random({100'003}, "g0").to(type);
+      const auto norm = adam_on_device(w, g.to(device), m, v, kStep,
+                                       varying.to(device), scale);
+      EXPECT_NEAR(norm.item<double>(), 2 * length, 1e-5 * length);
       adam_reference(w2, g, m2, v2, kStep);
     }
     const auto tolerance = type == torch::kFloat64 ? kFloat64 : kFloat32;

@@ -55,18 +55,23 @@ TEST(KernelsPlateLoss, ResidualByHand) {
 }
 
 TEST(KernelsPlateLoss, EqualsReferenceInValueAndGradient) {
-  for (const auto type : {torch::kFloat64, torch::kFloat32}) {
-    auto in = make_inputs(type);
-    in.prediction.set_requires_grad(true);
-    const auto fused = plate_loss(in, kWeights);
-    const auto plain = plate_loss_reference(in, kWeights);
-    const Tolerance tolerance =
-        type == torch::kFloat64 ? kFloat64 : Tolerance{1e-4, 1e-6};
-    EXPECT_TRUE(near(fused.terms, plain.terms, tolerance));
-    EXPECT_TRUE(near(fused.total, plain.total, tolerance));
-    const auto g1 = torch::autograd::grad({3 * fused.total}, {in.prediction});
-    const auto g2 = torch::autograd::grad({3 * plain.total}, {in.prediction});
-    EXPECT_TRUE(near(g1[0], g2[0], tolerance));
+  for (const auto& device : propagator::testing::devices()) {
+    for (const auto type : {torch::kFloat64, torch::kFloat32}) {
+      auto in = make_inputs(type);
+      for (auto* part : {&in.prediction, &in.truth, &in.rate, &in.kx, &in.ky}) {
+        *part = part->to(device);
+      }
+      in.prediction.set_requires_grad(true);
+      const auto fused = plate_loss(in, kWeights);
+      const auto plain = plate_loss_reference(in, kWeights);
+      const Tolerance tolerance =
+          type == torch::kFloat64 ? kFloat64 : Tolerance{1e-4, 1e-6};
+      EXPECT_TRUE(near(fused.terms, plain.terms, tolerance)) << device;
+      EXPECT_TRUE(near(fused.total, plain.total, tolerance)) << device;
+      const auto g1 = torch::autograd::grad({3 * fused.total}, {in.prediction});
+      const auto g2 = torch::autograd::grad({3 * plain.total}, {in.prediction});
+      EXPECT_TRUE(near(g1[0], g2[0], tolerance)) << device;
+    }
   }
 }
 

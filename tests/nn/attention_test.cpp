@@ -139,14 +139,15 @@ TEST(NnEncoder, LayerIsPreNormWithReluFeedForward) {
     const auto centred = t - t.mean(-1, true);
     return centred / (centred.square().mean(-1, true) + 1e-5).sqrt();
   };
-  const auto heads = [&](const std::string& name) {
-    return torch::matmul(norm(x), p["attention." + name + ".weight"].t())
+  const auto heads = [&](int64_t part) {
+    const auto weight = p["attention.qkv.weight"].narrow(0, 8 * part, 8);
+    return torch::matmul(norm(x), weight.t())
         .view({1, 5, 2, 4})
         .transpose(1, 2);
   };
   const auto scores =
-      torch::matmul(heads("query"), heads("key").transpose(2, 3)) / 2 + mask;
-  const auto mixed = torch::matmul(torch::softmax(scores, -1), heads("value"))
+      torch::matmul(heads(0), heads(1).transpose(2, 3)) / 2 + mask;
+  const auto mixed = torch::matmul(torch::softmax(scores, -1), heads(2))
                          .transpose(1, 2)
                          .reshape({1, 5, 8});
   const auto y = x + torch::matmul(mixed, p["attention.output.weight"].t());

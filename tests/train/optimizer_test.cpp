@@ -49,8 +49,7 @@ torch::Tensor run(const OptimizerOptions& options, int steps, double lr,
   for (int n = 0; n < steps; ++n) {
     flat.gradients().copy_(2 * (flat.values() - 1));
     optimizer.begin_step(lr / (1 + 0.01 * n));
-    optimizer.apply(
-        torch::full({}, scale, torch::kFloat64));  // LAMB's step has no end
+    optimizer.apply({.share = scale});  // LAMB's step has no end
   }
   return flat.values().clone();
 }
@@ -106,7 +105,7 @@ TEST(TrainOptimizer, RestoredStateGoesOnToTheSameBits) {
   const auto step = [&](Optimizer& optimizer) {
     flat.gradients().copy_(2 * (flat.values() - 1));
     optimizer.begin_step(0.1);
-    optimizer.apply(torch::ones({}, torch::kFloat64));
+    optimizer.apply({});
   };
   step(first), step(first);
   const auto weights = flat.values().clone();

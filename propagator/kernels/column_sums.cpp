@@ -1,0 +1,25 @@
+#include "propagator/kernels/column_sums.h"
+
+#include "propagator/kernels/cuda.h"
+
+namespace propagator::kernels {
+
+void add_column_sums(torch::Tensor out, const torch::Tensor& a) {
+  if (a.is_cuda()) {
+    add_column_sums_cuda(out, a);
+  } else {
+    out.add_(a.sum(0));
+  }
+}
+
+void relu_backward(torch::Tensor dy, const torch::Tensor& y,
+                   torch::Tensor dbias) {
+  if (dy.is_cuda()) {
+    relu_backward_cuda(dy, y, dbias);
+  } else {
+    dy.mul_(y > 0);
+    dbias.add_(dy.sum(0));
+  }
+}
+
+}  // namespace propagator::kernels

@@ -1,0 +1,28 @@
+#pragma once
+
+#include <torch/types.h>
+
+namespace propagator::kernels {
+
+// What a layer norm leaves for its backward.
+struct LayerNormed {
+  torch::Tensor y;           // (N, C)
+  torch::Tensor mean, rstd;  // (N)
+};
+
+// y = (x - mean) rstd · weight + bias over the last of x's dimensions, with
+// rstd = 1/√(variance + eps): x (N, C), weight and bias (C).
+LayerNormed layer_norm(const torch::Tensor& x, const torch::Tensor& weight,
+                       const torch::Tensor& bias, double eps);
+
+// Its gradient, plus the one that comes along the residual stream:
+//   dx = residual + (∂y/∂x)ᵀ dy   (an undefined residual is none),
+// while those of weight and bias are added to `dweight` and `dbias`.
+torch::Tensor layer_norm_backward(const torch::Tensor& dy,
+                                  const torch::Tensor& x,
+                                  const LayerNormed& forward,
+                                  const torch::Tensor& weight,
+                                  const torch::Tensor& residual,
+                                  torch::Tensor dweight, torch::Tensor dbias);
+
+}  // namespace propagator::kernels
