@@ -84,7 +84,11 @@ int train_and_report(const tasks::Experiment& experiment,
   const auto model = experiment.make_model(runtime);
   train::Trainer trainer(task, model, experiment.train(), experiment.run().seed,
                          runtime, experiment.yaml());
-  if (!checkpoint.empty()) trainer.restore(train::load_checkpoint(checkpoint));
+  if (checkpoint.empty()) {
+    task.calibrate(*model);
+  } else {
+    trainer.restore(train::load_checkpoint(checkpoint));
+  }
   auto run = open_run();
   log::also_to_file(run.log());
   log::info("{} parameters, {} steps on {} ({}), run in {}",

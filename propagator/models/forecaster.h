@@ -44,6 +44,12 @@ class Forecaster : public torch::nn::Module {
                                    const torch::Tensor& alpha,
                                    const std::vector<int64_t>& times);
 
+  // Takes what a new model needs of the training data before it learns, such
+  // as units. `next` gives (B, T, R, C) histories, and an undefined tensor
+  // after the last.
+  using NextFrames = std::function<torch::Tensor()>;
+  virtual void calibrate(const NextFrames&) {}
+
   virtual Insides insides() const { return {}; }
   // What one case of `predict_at` costs, about: floating-point operations.
   virtual double work_of(const std::vector<int64_t>& times) const;

@@ -9,6 +9,11 @@
 #include "propagator/nn/positional_encoding.h"
 
 namespace propagator::models {
+namespace {
+
+constexpr double kSmallestScale = 1e-6;
+
+}  // namespace
 
 void HeatFormerOptions::describe(config::Schema& s) {
   s.field("mask", mask,
@@ -21,7 +26,11 @@ void HeatFormerOptions::describe(config::Schema& s) {
           {.help = "of a frame: the document's 26*26*256 -> 512, or the same "
                    "function collapsed"});
   s.field("predicts", predicts,
-          {.help = "the field, or its change from the last known frame"});
+          {.help = "the field, or its change from the last known frame, plain "
+                   "or in units of its deviation over the training cases"});
+  s.field("scaling", scaling,
+          {.help = "case: shift and scale each case by its last visible frame, "
+                   "which the heat equation allows"});
   s.field("visible", visible, {.help = "frames that are given", .min = 1});
   s.field("width", width, {.help = "of a token", .min = 4, .max = 65536});
   s.field("layers", layers, {.help = "of the encoder", .min = 1, .max = 1000});
@@ -81,6 +90,56 @@ HeatFormer::HeatFormer(const HeatFormerOptions& options,
     unknown_ =
         register_parameter("unknown_frame", torch::zeros({options.width}));
   }
+  if (options.predicts == Predicts::kScaledChange) {
+    change_scale_ = register_parameter(
+        "change_scale", torch::ones({shape.frames, shape.rows, shape.cols}),
+        /*requires_grad=*/false);
+  }
+}
+
+torch::Tensor HeatFormer::Units::scaled(const torch::Tensor& frames) const {
+  return scale.defined() ? (frames - shift) / scale : frames;
+}
+
+HeatFormer::Units HeatFormer::units_of(const torch::Tensor& frames) const {
+  if (options_.scaling == Scaling::kNone) return {};
+  const auto last = frames.narrow(1, options_.visible - 1, 1).flatten(1);
+  const auto per_case = [](const torch::Tensor& x) {
+    return x.view({-1, 1, 1, 1});
+  };
+  // A plate of one temperature has no deviation and needs none.
+  return {per_case(last.mean(1)),
+          per_case(last.std(1, /*unbiased=*/false).clamp_min(kSmallestScale))};
+}
+
+torch::Tensor HeatFormer::answer(const torch::Tensor& output,
+                                 const torch::Tensor& known, const Units& units,
+                                 const torch::Tensor& scale) const {
+  const bool scaled = units.scale.defined();
+  if (options_.predicts == Predicts::kField) {
+    return scaled ? units.shift + units.scale * output : output;
+  }
+  if (options_.predicts == Predicts::kChange) {
+    return scaled ? torch::addcmul(known, output, units.scale) : output + known;
+  }
+  return torch::addcmul(known, output, scaled ? scale * units.scale : scale);
+}
+
+void HeatFormer::calibrate(const NextFrames& next) {
+  if (options_.predicts != Predicts::kScaledChange) return;
+  const torch::NoGradGuard no_grad;
+  auto sum = torch::zeros_like(change_scale_, torch::kFloat64);
+  int64_t cases = 0;
+  for (auto frames = next(); frames.defined(); frames = next()) {
+    auto change = frames - known_frames(frames);
+    const auto units = units_of(frames);
+    if (units.scale.defined()) change = change / units.scale;
+    sum += change.to(torch::kFloat64).square().sum(0);
+    cases += frames.size(0);
+  }
+  if (cases > 0) {
+    change_scale_.copy_((sum / static_cast<double>(cases)).sqrt());
+  }
 }
 
 nn::PrefixMask HeatFormer::mask() const {
@@ -100,20 +159,25 @@ int64_t HeatFormer::first_hidden(int64_t output) const {
 }
 
 // The tokens before time and α are added: (B, T, C).
-torch::Tensor HeatFormer::tokens(const torch::Tensor& frames) {
-  if (options_.inputs == Inputs::kPublished) return embedding_(frames);
+torch::Tensor HeatFormer::tokens(const torch::Tensor& frames,
+                                 const Units& units) {
+  if (options_.inputs == Inputs::kPublished) {
+    return embedding_(units.scaled(frames));
+  }
   const int64_t batch = frames.size(0);
   const auto unknown = [&](int64_t count) {
     return unknown_.expand({batch, count, options_.width});
   };
   if (options_.mask == MaskType::kBlock) {
-    const auto visible = embedding_(frames.slice(1, 0, options_.visible));
+    const auto visible =
+        embedding_(units.scaled(frames.slice(1, 0, options_.visible)));
     return torch::cat(
         {visible,
          unknown(shape_.frames - options_.visible).to(visible.scalar_type())},
         1);
   }
-  const auto before = embedding_(frames.slice(1, 0, shape_.frames - 1));
+  const auto before =
+      embedding_(units.scaled(frames.slice(1, 0, shape_.frames - 1)));
   return torch::cat({unknown(1).to(before.scalar_type()), before}, 1);
 }
 
@@ -124,9 +188,9 @@ torch::Tensor HeatFormer::add_context(const torch::Tensor& tokens,
   return tokens + (time + alpha_embedding_(alpha.unsqueeze(1)).unsqueeze(1));
 }
 
-// The last frame that each output may know: (B, T or 1, R, C).
 torch::Tensor HeatFormer::known_frames(const torch::Tensor& frames) const {
-  if (options_.mask == MaskType::kBlock) {
+  if (options_.mask == MaskType::kBlock ||
+      options_.predicts == Predicts::kScaledChange) {
     return frames.narrow(1, options_.visible - 1, 1);
   }
   return torch::cat(
@@ -134,18 +198,16 @@ torch::Tensor HeatFormer::known_frames(const torch::Tensor& frames) const {
 }
 
 torch::Tensor HeatFormer::project(const torch::Tensor& encoded) {
-  return nn::apply_linear(output_, norm_(encoded))
+  return nn::apply_linear(output_, nn::apply_norm(norm_, encoded))
       .view({encoded.size(0), encoded.size(1), shape_.rows, shape_.cols});
 }
 
 torch::Tensor HeatFormer::forward(const torch::Tensor& frames,
                                   const torch::Tensor& alpha) {
-  const auto x = add_context(tokens(frames), 0, alpha);
-  auto output = project(encoder_->forward(x, mask(), work_));
-  if (options_.predicts == Predicts::kChange) {
-    output = output + known_frames(frames);
-  }
-  return output;
+  const auto units = units_of(frames);
+  const auto x = add_context(tokens(frames, units), 0, alpha);
+  const auto output = project(encoder_->forward(x, mask(), work_));
+  return answer(output, known_frames(frames), units, change_scale_);
 }
 
 void HeatFormer::expect_first_frames(const torch::Tensor& first,
@@ -203,17 +265,22 @@ torch::Tensor HeatFormer::predict_at(const torch::Tensor& first,
     }
   }
   if (hidden.empty()) return frames;
+  const auto units = units_of(first);
   const auto context = alpha_embedding_(alpha.unsqueeze(1)).unsqueeze(1);
   const auto asked =
       unknown_ + time_encoding_.index_select(0, on_device(hidden)) + context;
-  const auto x = torch::cat(
-      {add_context(embedding_(first), 0, alpha), asked.to(first.scalar_type())},
-      1);
-  auto answer = project(encoder_->forward(x, mask(), work_).slice(1, visible));
-  if (options_.predicts == Predicts::kChange) {
-    answer = answer + first.narrow(1, visible - 1, 1);
-  }
-  return frames.index_copy(1, on_device(places), answer.to(frames.dtype()));
+  const auto x =
+      torch::cat({add_context(embedding_(units.scaled(first)), 0, alpha),
+                  asked.to(first.scalar_type())},
+                 1);
+  const auto output =
+      project(encoder_->forward(x, mask(), work_).slice(1, visible));
+  const auto scale = change_scale_.defined()
+                         ? change_scale_.index_select(0, on_device(hidden))
+                         : torch::Tensor();
+  const auto found =
+      answer(output, first.narrow(1, visible - 1, 1), units, scale);
+  return frames.index_copy(1, on_device(places), found.to(frames.dtype()));
 }
 
 double HeatFormer::work_of(const std::vector<int64_t>& times) const {
@@ -246,19 +313,23 @@ torch::Tensor HeatFormer::roll_out(
   auto frames =
       torch::empty({batch, count, shape_.rows, shape_.cols}, first.options());
   frames.narrow(1, 0, visible).copy_(first);
+  const auto units = units_of(first);
   const auto start = unknown_.expand({batch, 1, options_.width});
-  auto x = add_context(torch::cat({start, embedding_(first)}, 1), 0, alpha);
+  auto x = add_context(torch::cat({start, embedding_(units.scaled(first))}, 1),
+                       0, alpha);
   auto caches = encoder_->make_caches(batch, count, x.options());
   for (int64_t t = visible; t < count; ++t) {
     const auto encoded = encoder_->step(x, caches);
-    auto frame = project(encoded.narrow(1, encoded.size(1) - 1, 1));
-    if (options_.predicts == Predicts::kChange) {
-      frame = frame + frames.narrow(1, t - 1, 1);
-    }
-    frames.narrow(1, t, 1).copy_(frame);
+    const auto output = project(encoded.narrow(1, encoded.size(1) - 1, 1));
+    const auto scale = change_scale_.defined() ? change_scale_.narrow(0, t, 1)
+                                               : torch::Tensor();
+    const auto known =
+        frames.narrow(1, change_scale_.defined() ? visible - 1 : t - 1, 1);
+    frames.narrow(1, t, 1).copy_(answer(output, known, units, scale));
     if (progress) progress(t + 1);
     if (t + 1 < count) {
-      x = add_context(embedding_(frames.narrow(1, t, 1)), t + 1, alpha);
+      x = add_context(embedding_(units.scaled(frames.narrow(1, t, 1))), t + 1,
+                      alpha);
     }
   }
   return frames;

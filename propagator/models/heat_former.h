@@ -8,13 +8,15 @@ namespace propagator::models {
 
 enum class MaskType { kBlock, kCausal };
 enum class Inputs { kHonest, kPublished };
-enum class Predicts { kField, kChange };
+enum class Predicts { kField, kChange, kScaledChange };
+enum class Scaling { kNone, kCase };
 
 struct HeatFormerOptions : ForecasterOptions {
   MaskType mask = MaskType::kBlock;
   Inputs inputs = Inputs::kHonest;
   nn::EmbeddingForm embedding = nn::EmbeddingForm::kCollapsed;
   Predicts predicts = Predicts::kField;
+  Scaling scaling = Scaling::kNone;
   int64_t visible = 5;
   int64_t width = 512;
   int64_t layers = 12;
@@ -40,7 +42,13 @@ struct HeatFormerOptions : ForecasterOptions {
 //   vector) and predicts frame i; in `predict` only the model's own frames are
 //   fed back, with keys and values cached.
 //
-// predicts: field, or the change from the last frame the token may know.
+// predicts: field; or the change from the last frame the token may know; or
+//   scaled_change, the change from the last visible frame in units of its
+//   deviation over the training cases, node by node. An autoregressive model
+//   that adds up changes adds up their errors too; scaled ones do not add up.
+// scaling: case. The heat equation commutes with T → a T + b, so each case is
+//   shifted and scaled by the mean and deviation of its last visible frame, and
+//   the answer scaled back: what is left to learn has two dimensions less.
 class HeatFormer : public Forecaster {
  public:
   HeatFormer(const HeatFormerOptions& options, const FieldShape& shape);
@@ -53,6 +61,8 @@ class HeatFormer : public Forecaster {
   torch::Tensor predict_at(const torch::Tensor& first,
                            const torch::Tensor& alpha,
                            const std::vector<int64_t>& times) override;
+
+  void calibrate(const NextFrames& next) override;
 
   Insides insides() const override;
   double work_of(const std::vector<int64_t>& times) const override;
@@ -68,11 +78,23 @@ class HeatFormer : public Forecaster {
   std::shared_ptr<HeatFormer> collapse() const;
 
  private:
-  torch::Tensor tokens(const torch::Tensor& frames);
+  // What a case is measured in: its fields are shift + scale · scaled ones.
+  // Both (B, 1, 1, 1); undefined without scaling.
+  struct Units {
+    torch::Tensor shift, scale;
+    torch::Tensor scaled(const torch::Tensor& frames) const;
+  };
+  Units units_of(const torch::Tensor& frames) const;
+  // Frames from what the network says of them.
+  torch::Tensor answer(const torch::Tensor& output, const torch::Tensor& known,
+                       const Units& units, const torch::Tensor& scale) const;
+
+  torch::Tensor tokens(const torch::Tensor& frames, const Units& units);
   torch::Tensor add_context(const torch::Tensor& tokens, int64_t first,
                             const torch::Tensor& alpha);
   void expect_first_frames(const torch::Tensor& first,
                            const torch::Tensor& alpha) const;
+  // The frames that changes are counted from: (B, T or 1, R, C).
   torch::Tensor known_frames(const torch::Tensor& frames) const;
   torch::Tensor project(const torch::Tensor& encoded);
   // The first `count` frames, one after the other.
@@ -90,6 +112,7 @@ class HeatFormer : public Forecaster {
   torch::nn::Linear output_;
   torch::Tensor time_encoding_;  // (T, C)
   torch::Tensor unknown_;        // (C), the token of a frame that is not given
+  torch::Tensor change_scale_;   // (T, R, C), not trained; may be undefined
 };
 
 }  // namespace propagator::models
@@ -114,7 +137,14 @@ template <>
 struct Names<models::Predicts> {
   using enum models::Predicts;
   static constexpr std::pair<models::Predicts, const char*> all[] = {
-      {kField, "field"}, {kChange, "change"}};
+      {kField, "field"}, {kChange, "change"}, {kScaledChange, "scaled_change"}};
+};
+
+template <>
+struct Names<models::Scaling> {
+  using enum models::Scaling;
+  static constexpr std::pair<models::Scaling, const char*> all[] = {
+      {kNone, "none"}, {kCase, "case"}};
 };
 
 }  // namespace propagator::config

@@ -18,6 +18,9 @@ using nlohmann::json;
 // Of a loss term; more would overflow in float32.
 constexpr double kLargestWeight = 1e30;
 
+// Enough for a standard deviation to one or two per cent.
+constexpr int64_t kCalibrationCases = 2048;
+
 // Sums of squared errors of each frame, over cases and nodes: (T).
 torch::Tensor squared_error(const torch::Tensor& answer,
                             const torch::Tensor& truth) {
@@ -126,6 +129,17 @@ void Forecast::prepare(int64_t seed, const Runtime& runtime) {
 
 std::shared_ptr<torch::nn::Module> Forecast::make_model() const {
   return model_options_->make(shape());
+}
+
+void Forecast::calibrate(torch::nn::Module& model) {
+  const int64_t cases = std::min(kCalibrationCases, size(data::Split::kTrain));
+  int64_t done = 0;
+  as_forecaster(model).calibrate([&]() -> torch::Tensor {
+    if (done == cases) return {};
+    const int64_t count = std::min(eval_options_.batch, cases - done);
+    done += count;
+    return data_->range(data::Split::kTrain, done - count, count).frames;
+  });
 }
 
 int64_t Forecast::size(data::Split split) const { return data_->size(split); }

@@ -53,6 +53,7 @@ class Forecast : public train::Task {
   std::string mode() const override;
   void prepare(int64_t seed, const Runtime& runtime) override;
   std::shared_ptr<torch::nn::Module> make_model() const override;
+  void calibrate(torch::nn::Module& model) override;
   int64_t size(data::Split split) const override;
   train::Loss loss(torch::nn::Module& model, data::Split split,
                    const torch::Tensor& positions) override;

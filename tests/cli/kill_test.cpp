@@ -56,25 +56,28 @@ std::string weights(const fs::path& run) {
          read_file(last / "best.safetensors");
 }
 
-const std::string kOptions =
-    " -s train.max_steps=1500 -s train.checkpoint_every=10";
+// With units taken from the data, which a checkpoint must hold too.
+const std::vector<std::string> kOptions{
+    "-s", "train.max_steps=1500",         "-s", "train.checkpoint_every=10",
+    "-s", "model.predicts=scaled_change", "-s", "model.scaling=case"};
 
 TEST(Kill, TenTimesAtRandomMomentsGivesTheSameBits) {
   const TemporaryFolder folder;
   const std::string runs = folder.path().string();
   const double start_up = seconds_of("check " + tiny());
-  const double whole = seconds_of("train " + tiny() + " --runs " + runs +
-                                  " --name calm" + kOptions);
+  const double whole =
+      seconds_of("train " + tiny() + " --runs " + runs + " --name calm " +
+                 fmt::format("{}", fmt::join(kOptions, " ")));
   const RandomStream moments(Clock::now().time_since_epoch().count(),
                              "moments");
   int kills = 0;
+  std::vector<std::string> train{"train", tiny(),   "--runs",
+                                 runs,    "--name", "killed"};
+  train.insert(train.end(), kOptions.begin(), kOptions.end());
   for (; kills < 10; ++kills) {
     const bool first = kills == 0;
     const pid_t child =
-        first
-            ? start({"train", tiny(), "--runs", runs, "--name", "killed", "-s",
-                     "train.max_steps=1500", "-s", "train.checkpoint_every=10"})
-            : start({"resume", runs + "/killed"});
+        first ? start(train) : start({"resume", runs + "/killed"});
     const double wait =
         start_up + whole * (0.01 + 0.05 * moments.uniform(0, kills));
     std::this_thread::sleep_for(std::chrono::duration<double>(wait));

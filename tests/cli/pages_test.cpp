@@ -105,7 +105,7 @@ TEST_F(Pages, TheLearnedPropagatorsErrorTellsATrainedModelFromAnUntrainedOne) {
         .get<double>();
   };
   EXPECT_GT(error("untrained", "-s train.max_steps=1 -s schedule.lr=0"), 0.95);
-  EXPECT_LT(error("trained", "-s train.max_steps=300"), 0.6);
+  EXPECT_LT(error("trained", "-s train.max_steps=600"), 0.6);
 }
 
 TEST_F(Pages, ComparisonShowsNumbersAndTheKeysThatDiffer) {

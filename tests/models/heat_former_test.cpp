@@ -16,6 +16,8 @@ using propagator::testing::near;
 using propagator::testing::random;
 
 constexpr FieldShape kShape{12, 5, 6};
+constexpr Predicts kAllPredicts[] = {Predicts::kField, Predicts::kChange,
+                                     Predicts::kScaledChange};
 
 HeatFormerOptions small(MaskType mask, Inputs inputs) {
   HeatFormerOptions o;
@@ -96,9 +98,11 @@ TEST(ModelsHeatFormer, VisibleWorkEqualsFullMask) {
 
 TEST(ModelsHeatFormer, HonestOutputsIgnoreEveryHiddenFrameExactly) {
   for (const auto mask : {MaskType::kBlock, MaskType::kCausal}) {
-    for (const auto predicts : {Predicts::kField, Predicts::kChange}) {
+    for (const auto predicts : kAllPredicts) {
       auto options = small(mask, Inputs::kHonest);
       options.predicts = predicts;
+      options.scaling =
+          predicts == Predicts::kField ? Scaling::kNone : Scaling::kCase;
       auto model = make(options);
       const auto g = dependence(*model);
       for (int64_t i = 0; i < 12; ++i) {
@@ -132,9 +136,11 @@ TEST(ModelsHeatFormer, PublishedInputsLeakOnTheDiagonalAndNowhereElse) {
 }
 
 TEST(ModelsHeatFormer, CachedRolloutEqualsFullRecomputation) {
-  for (const auto predicts : {Predicts::kField, Predicts::kChange}) {
+  for (const auto predicts : kAllPredicts) {
     auto options = small(MaskType::kCausal, Inputs::kHonest);
     options.predicts = predicts;
+    options.scaling =
+        predicts == Predicts::kField ? Scaling::kNone : Scaling::kCase;
     auto model = make(options);
     const torch::NoGradGuard no_grad;
     const auto first = frames().narrow(1, 0, 3);
@@ -220,9 +226,11 @@ TEST(ModelsHeatFormer, BadSizesAndMisuseAreRefused) {
 TEST(ModelsHeatFormer, SomeFramesAreTheSameAsInTheWholeForecast) {
   const torch::NoGradGuard no_grad;
   for (const auto mask : {MaskType::kBlock, MaskType::kCausal}) {
-    for (const auto predicts : {Predicts::kField, Predicts::kChange}) {
+    for (const auto predicts : kAllPredicts) {
       auto options = small(mask, Inputs::kHonest);
       options.predicts = predicts;
+      options.scaling =
+          predicts == Predicts::kField ? Scaling::kNone : Scaling::kCase;
       const auto model = make(options);
       const auto first = random({2, 3, 5, 6}, "first");
       const auto all = model->predict(first, kAlpha);
@@ -233,6 +241,65 @@ TEST(ModelsHeatFormer, SomeFramesAreTheSameAsInTheWholeForecast) {
                        kFloat64));
     }
   }
+}
+
+// Histories whose edges never change, given to `calibrate` in two parts.
+torch::Tensor histories() {
+  auto all = random({6, 12, 5, 6}, "histories");
+  all.slice(2, 0, 1).copy_(all.select(1, 0).unsqueeze(1).slice(2, 0, 1));
+  return all;
+}
+
+void calibrate(HeatFormer& model) {
+  const auto parts = histories().split(4);
+  size_t next = 0;
+  model.calibrate(
+      [&] { return next < parts.size() ? parts[next++] : torch::Tensor(); });
+}
+
+TEST(ModelsHeatFormer, ScaledChangeIsInUnitsOfTheTrainingCases) {
+  for (const auto mask : {MaskType::kBlock, MaskType::kCausal}) {
+    auto options = small(mask, Inputs::kHonest);
+    options.predicts = Predicts::kScaledChange;
+    auto model = make(options);
+    calibrate(*model);
+    const auto change = histories() - histories().narrow(1, 2, 1);
+    const auto scale = model->named_parameters()["change_scale"];
+    EXPECT_TRUE(near(scale, change.square().mean(0).sqrt(), kFloat64));
+    EXPECT_FALSE(scale.requires_grad());
+    // Where no training case ever changes, no answer does.
+    const torch::NoGradGuard no_grad;
+    const auto out = model->predict(frames().slice(1, 0, 3), kAlpha);
+    EXPECT_TRUE(torch::equal(
+        out.slice(1, 3).slice(2, 0, 1),
+        frames().narrow(1, 2, 1).slice(2, 0, 1).expand({2, 9, 1, 6})));
+  }
+}
+
+TEST(ModelsHeatFormer, CaseScalingCommutesWithScalingAndShiftingThePlate) {
+  // The symmetry T → a T + b of the heat equation, exact for any weights.
+  for (const auto mask : {MaskType::kBlock, MaskType::kCausal}) {
+    for (const auto predicts : kAllPredicts) {
+      auto options = small(mask, Inputs::kHonest);
+      options.predicts = predicts;
+      options.scaling = Scaling::kCase;
+      auto model = make(options);
+      const torch::NoGradGuard no_grad;
+      const auto first = frames().slice(1, 0, 3);
+      const auto plain = model->predict(first, kAlpha);
+      const auto moved = model->predict(2.5 * first - 0.7, kAlpha);
+      EXPECT_TRUE(near(moved, 2.5 * plain - 0.7, {1e-9, 1e-10}));
+    }
+  }
+}
+
+TEST(ModelsHeatFormer, APlateOfOneTemperatureStaysFinite) {
+  auto options = small(MaskType::kBlock, Inputs::kHonest);
+  options.predicts = Predicts::kScaledChange;
+  options.scaling = Scaling::kCase;
+  const auto out = make(options)->predict(
+      torch::full({2, 3, 5, 6}, 0.4, torch::kFloat64), kAlpha);
+  EXPECT_TRUE(near(out, torch::full_like(out, 0.4), {0, 1e-4}));
 }
 
 TEST(ModelsHeatFormer, InsidesAreThePartsThatMakeAPicture) {
