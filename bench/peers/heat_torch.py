@@ -1,35 +1,35 @@
 """The heat transformer of document 000 in PyTorch, for timing beside ours.
 
 Written from the document's description: every frame embedded through
-26*26*256 -> 512 (form "published") or the same function collapsed to
-676 -> 512 (form "collapsed"), attention over all T x T pairs under an
+26*26*256 -> 512 (--form published) or the same function collapsed to
+676 -> 512 (--form collapsed), attention over all T x T pairs under an
 additive mask, the loss in plain operations, Adam.
 
-    heat_torch.py step    published|collapsed block|causal BATCH DEVICE
-    heat_torch.py rollout published|collapsed causal       BATCH DEVICE
+  eager     as it is written
+  graph     the whole step, Adam included, as one CUDA graph
+  compiled  torch.compile of forward and loss, in the faster of the modes
+            reduce-overhead and max-autotune; Adam fused
 
-prints {"ms": median, ...} as JSON.
+A rollout is the document's own protocol: passes over the whole sequence, each
+replacing the next five frames of the input by the output.
+
+Examples:
+  heat_torch.py step --form collapsed --mask causal
+  heat_torch.py step --device cuda --precision tf32 --mode compiled
+  heat_torch.py rollout --mask causal --device cuda --batch 48
+
+The last line of stdout is JSON: {"peer": ..., "ms": median, ...}.
 """
 
-import json
 import math
 import platform
 import sys
-import time
 
 import torch
 from torch import nn
 
-ROWS = COLS = 26
-FRAMES, VISIBLE = 401, 5
-WIDTH, LAYERS, HEADS, HIDDEN = 512, 12, 16, 256
-
-
-def encoding(n, dims):
-    m = dims // 2
-    frequency = torch.logspace(0, -4, m)
-    angle = torch.arange(n)[:, None] * frequency
-    return torch.cat([angle.sin(), angle.cos()], 1) / math.sqrt(m)
+import heat
+from heat import COLS, FRAMES, HEADS, HIDDEN, LAYERS, ROWS, WIDTH
 
 
 class Attention(nn.Module):
@@ -71,13 +71,10 @@ class HeatTransformer(nn.Module):
         self.layers = nn.ModuleList(Layer() for _ in range(LAYERS))
         self.norm1, self.norm2 = nn.LayerNorm(WIDTH), nn.LayerNorm(WIDTH)
         self.output = nn.Linear(WIDTH, ROWS * COLS)
-        mask = torch.full((FRAMES, FRAMES), -math.inf)
-        mask = mask.triu(0) if kind == "causal" else mask
-        mask[:, :VISIBLE] = 0
-        self.register_buffer("mask", mask)
-        self.register_buffer("time", encoding(FRAMES, WIDTH))
-        y, x = encoding(ROWS, WIDTH // 2), encoding(COLS, WIDTH // 2)
-        self.register_buffer("space", y[:, None] + x[None])
+        for name, array in [("mask", heat.additive_mask(kind)),
+                            ("time", heat.encoding(FRAMES, WIDTH)),
+                            ("space", heat.space_encoding())]:
+            self.register_buffer(name, torch.from_numpy(array))
 
     def forward(self, frames, alpha):
         if self.form == "published":
@@ -90,65 +87,133 @@ class HeatTransformer(nn.Module):
         return self.output(self.norm2(self.norm1(x))).view_as(frames)
 
 
-def loss(p, truth, alpha, dt, dx):
-    square = lambda x: x.square().mean()
-    e = p - truth
-    inner = p[:, :-1, 1:-1, 1:-1]
-    lap = (p[:, :-1, 1:-1, 2:] + p[:, :-1, 1:-1, :-2] + p[:, :-1, 2:, 1:-1]
-           + p[:, :-1, :-2, 1:-1] - 4 * inner) / dx**2
-    rate = (p[:, 1:, 1:-1, 1:-1] - inner) / dt.view(-1, 1, 1, 1)
-    physics = square(rate - alpha.view(-1, 1, 1, 1) * lap)
-    edges = (square(e[..., 0]) + square(e[..., -1])
-             + square(e[:, :, 0]) + square(e[:, :, -1]))
-    return (square(e) + 0.001 * physics + 0.1 * edges
-            + 0.1 * square(e[:, :VISIBLE]))
+def captured(work):
+    """`work` as a CUDA graph, and what it returns at every replay."""
+    side = torch.cuda.Stream()
+    side.wait_stream(torch.cuda.current_stream())
+    with torch.cuda.stream(side):
+        for _ in range(3):
+            work()
+    torch.cuda.current_stream().wait_stream(side)
+    graph = torch.cuda.CUDAGraph()
+    with torch.cuda.graph(graph):
+        result = work()
+    return graph, result
 
 
-def measure(work, warm_up, repeats, device):
-    times = []
-    for n in range(warm_up + repeats):
-        start = time.perf_counter()
-        work()
-        if device != "cpu":
-            torch.cuda.synchronize()
-        if n >= warm_up:
-            times.append((time.perf_counter() - start) * 1e3)
-    return sorted(times)
+def compiled(function, mode):
+    torch._dynamo.reset()
+    fast = torch.compile(function, mode=mode)
+
+    def call(*inputs):
+        torch.compiler.cudagraph_mark_step_begin()
+        return fast(*inputs)
+
+    return call
+
+
+def make_step(args, model, frames, alpha, dt, compile_mode):
+    def forward(frames, alpha, dt):
+        return heat.loss(model(frames, alpha), frames, alpha, dt)
+
+    options = {"eager": {}, "graph": {"capturable": True, "fused": True},
+               "compiled": {"fused": True}}[args.mode]
+    adam = torch.optim.Adam(model.parameters(), lr=1e-4, **options)
+    if compile_mode:
+        forward = compiled(forward, compile_mode)
+
+    def step():
+        adam.zero_grad(set_to_none=True)
+        forward(frames, alpha, dt).backward()
+        adam.step()
+
+    return captured(step)[0].replay if args.mode == "graph" else step
+
+
+def make_rollout(args, model, frames, alpha, compile_mode):
+    x = frames.clone()
+
+    def forward():
+        return model(x, alpha)
+
+    if args.mode == "graph":
+        with torch.no_grad():
+            graph, output = captured(forward)
+
+        def forward():
+            graph.replay()
+            return output
+    elif compile_mode:
+        fast = compiled(model, compile_mode)
+
+        def forward():
+            return fast(x, alpha)
+
+    @torch.no_grad()
+    def rollout():
+        x.copy_(frames)
+        for t in range(heat.VISIBLE, FRAMES, heat.STRIDE):
+            x[:, t:t + heat.STRIDE] = forward()[:, t:t + heat.STRIDE]
+
+    return rollout
+
+
+def make_work(args, model, plates, compile_mode=None):
+    if args.what == "step":
+        return make_step(args, model, *plates, compile_mode)
+    return make_rollout(args, model, *plates[:2], compile_mode)
+
+
+def best_compiled(args, model, plates, wait):
+    """The faster mode and its times; one that fails is told and left out."""
+    best = None
+    for mode in ("reduce-overhead", "max-autotune"):
+        try:
+            with heat.limited(args):
+                work = make_work(args, model, plates, mode)
+                for _ in range(3 if args.what == "step" else 1):
+                    work()
+                wait()
+            times = heat.measure(work, wait, args)
+        except Exception as error:
+            lines = str(error).strip().splitlines()
+            print(f"{mode}: {type(error).__name__}: {(lines or [''])[0]}",
+                  file=sys.stderr)
+            continue
+        print(f"{mode}: {heat.median(times):.2f} ms", file=sys.stderr)
+        if best is None or heat.median(times) < heat.median(best[1]):
+            best = mode, times
+    if best is None:
+        raise SystemExit("error: no mode of torch.compile worked in time")
+    return best
 
 
 def main():
-    what, form, kind, batch, device = sys.argv[1:]
+    args = heat.arguments(__doc__, ["eager", "graph", "compiled"])
+    on_gpu = args.device != "cpu"
+    if on_gpu and not torch.cuda.is_available():
+        raise SystemExit("error: this PyTorch sees no CUDA device")
+    if on_gpu:
+        torch.cuda.set_device(torch.device(args.device).index or 0)
     torch.manual_seed(0)
+    torch.set_float32_matmul_precision(
+        "high" if args.precision == "tf32" else "highest")
     # The same choice of library as ours: see core/torch_compat.h.
     if platform.machine() == "aarch64" and torch.__version__ < "2":
         torch._C._set_mkldnn_enabled(False)
-    model = HeatTransformer(form, kind).to(device)
-    frames = torch.rand(int(batch), FRAMES, ROWS, COLS, device=device)
-    alpha = 0.01 + 0.09 * torch.rand(int(batch), device=device)
-    dx = 1 / (COLS - 1)
-    dt = dx**2 / (10 * alpha)
-    if what == "step":
-        adam = torch.optim.Adam(model.parameters(), lr=1e-4)
-
-        def work():
-            adam.zero_grad(set_to_none=True)
-            loss(model(frames, alpha), frames, alpha, dt, dx).backward()
-            adam.step()
-
-        times = measure(work, 1, 5, device)
+    model = HeatTransformer(args.form, args.mask).to(args.device)
+    plates = [torch.from_numpy(array).to(args.device)
+              for array in heat.plates(args.batch)]
+    wait = torch.cuda.synchronize if on_gpu else lambda: None
+    mode = args.mode
+    if mode == "compiled":
+        best, times = best_compiled(args, model, plates, wait)
+        mode = f"compiled ({best})"
     else:
-        # The document's own protocol: passes over the whole sequence, each
-        # replacing the next five frames of the input by the output.
-        @torch.no_grad()
-        def work():
-            x = frames.clone()
-            for t in range(VISIBLE, FRAMES, 5):
-                x[:, t:t + 5] = model(x, alpha)[:, t:t + 5]
-
-        times = measure(work, 0, 1, device)
-    print(json.dumps({"ms": times[len(times) // 2], "repeats": len(times),
-                      "torch": torch.__version__,
-                      "threads": torch.get_num_threads()}))
+        times = heat.measure(make_work(args, model, plates), wait, args)
+    version = torch.__version__.split("+")[0]
+    heat.report(args, f"pytorch {version} {mode}", times,
+                threads=torch.get_num_threads())
 
 
 if __name__ == "__main__":

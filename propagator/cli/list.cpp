@@ -1,6 +1,7 @@
 #include "propagator/cli/commands.h"
 #include "propagator/core/files.h"
 #include "propagator/models/forecaster.h"
+#include "propagator/tasks/bench.h"
 #include "propagator/tasks/registry.h"
 
 namespace propagator::cli {
@@ -26,14 +27,18 @@ int show() {
   for (const auto& [name, path] : known_configs()) {
     fmt::print("  {:<38} {}\n", name, first_comment(path));
   }
+  fmt::print("\nBenchmarks (propagator bench NAME)\n");
+  for (const auto& kind : tasks::all_benches()) {
+    fmt::print("  {:<38} {}\n", kind.name, kind.help);
+  }
   return 0;
 }
 
 }  // namespace
 
 void add_list(CLI::App& app, Action& action) {
-  auto* verb =
-      app.add_subcommand("list", "Tasks, models and configurations there are");
+  auto* verb = app.add_subcommand(
+      "list", "Tasks, models, configurations and benchmarks there are");
   verb->callback([&action] { action = show; });
 }
 

@@ -69,6 +69,7 @@ int main(int argc, char** argv) {
   cli::add_explain(app, action);
   cli::add_report(app, action);
   cli::add_reproduce(app, action);
+  cli::add_bench(app, action);
   cli::add_predict(app, action);
   cli::add_data(app, action);
   cli::add_check(app, action);

@@ -3,6 +3,7 @@
 #include <torch/cuda.h>
 
 #include <algorithm>
+#include <map>
 #include <nlohmann/json.hpp>
 
 #include "command.h"
@@ -188,6 +189,79 @@ TEST_F(Verbs, ReproduceWritesTheRowAndTellsItsBand) {
   EXPECT_NE(unknown.output.find("did you mean forecast/tiny?"),
             std::string::npos)
       << unknown.output;
+}
+
+TEST_F(Verbs, BenchMeasuresAndCounts) {
+  const auto all = json_of(
+      "bench heat-step data eval --json --repeats 3 --cases 5 --config " +
+      tiny() + " -s train.batch=4 --device cpu");
+  EXPECT_GT(all.at("operations_per_second"), 0);
+  EXPECT_GT(all.at("bytes_per_second"), 0);
+  ASSERT_EQ(all.at("benches").size(), 3u);
+  for (const auto& bench : all.at("benches")) {
+    EXPECT_GT(bench.at("fastest_ms"), 0);
+    EXPECT_GE(bench.at("median_ms"), bench.at("fastest_ms"));
+    EXPECT_GE(bench.at("slowest_ms"), bench.at("median_ms"));
+    EXPECT_EQ(bench.at("repeats"), 3);
+    EXPECT_GT(bench.at("bytes"), 0);
+    EXPECT_GT(bench.at("share_of_limit"), 0);
+  }
+  const auto& step = all.at("benches")[0];
+  // tiny: 4 plates of 16 frames of 64 nodes, 3 visible; width 32, hidden 32,
+  // 4 heads, 2 layers. Keys and values of 12 tokens, both folded, 12 folded
+  // scores and values for 64 tokens, and the feed-forward part.
+  const double layer =
+      12 * 4 * 32 * 32 + 64 * 2 * 32 * (4 * 3) + 64 * 2 * 32 * 32;
+  const double embedding = 12 * 64 * 32, output = 64 * 32 * 64;
+  EXPECT_EQ(step.at("operations"),
+            2 * (2 * embedding + 3 * (2 * layer + output)));
+  EXPECT_GT(step.at("floor_ms"), 0);
+  EXPECT_GT(step.at("floor_ratio"), 0);
+  EXPECT_EQ(all.at("benches")[1].at("cases"), 5);
+  EXPECT_EQ(all.at("benches")[1].at("bytes"), 4 * 5 * 16 * 64);
+}
+
+TEST_F(Verbs, BenchComparesKernelsWithTheirReferences) {
+  const auto all = json_of("bench kernels --json --repeats 3 --config " +
+                           tiny() + " --device cpu");
+  EXPECT_TRUE(all.at("benches").empty());
+  std::map<std::string, nlohmann::json> rows;
+  for (const auto& row : all.at("kernels")) {
+    rows[row.at("name").get<std::string>()] = row;
+    for (const char* key :
+         {"ours_us", "reference_us", "bytes", "operations", "share_of_limit"}) {
+      EXPECT_GT(row.at(key), 0) << row;
+    }
+    // What has no kernel here must not look as if it had.
+    EXPECT_TRUE(row.at("has_kernel").get<bool>() ||
+                row.at("ours_us") == row.at("reference_us"))
+        << row;
+  }
+  EXPECT_EQ(rows.size(), 14u);
+  EXPECT_TRUE(rows.at("plate_loss").at("has_kernel"));
+  EXPECT_FALSE(rows.at("layer_norm").at("has_kernel"));
+  // tiny: 4 plates of 16 frames of 64 nodes; width and hidden width 32, 4
+  // heads. Tokens see 3 + 1 frames, later ones all up to themselves.
+  EXPECT_EQ(rows.at("plate_loss").at("bytes"), 4 * 3 * 4 * 16 * 64);
+  EXPECT_EQ(rows.at("product_up").at("operations"), 2 * 64 * 32 * 32);
+  EXPECT_EQ(rows.at("causal_attention").at("operations"),
+            4 * (4 * 4) * (3 * 4 + 16 * 17 / 2 - 6) * 8);
+}
+
+TEST_F(Verbs, BenchRollsOutAndPrintsATable) {
+  const auto outcome =
+      testing::propagator("bench rollout --repeats 1 --device cpu --config " +
+                          tiny() + " -s model.mask=causal");
+  EXPECT_EQ(outcome.status, 0) << outcome.output;
+  for (const char* text : {"rollout", "median", "bound by", "limits on cpu"}) {
+    EXPECT_NE(outcome.output.find(text), std::string::npos) << outcome.output;
+  }
+  const auto unknown = testing::propagator("bench nonsense");
+  EXPECT_EQ(unknown.status, 2) << unknown.output;
+  const auto near = testing::propagator("bench heat-stp");
+  EXPECT_EQ(near.status, 2);
+  EXPECT_NE(near.output.find("did you mean heat-step?"), std::string::npos)
+      << near.output;
 }
 
 TEST_F(Verbs, EveryConfigurationIsGood) {

@@ -1,0 +1,207 @@
+#include <ATen/Parallel.h>
+#include <torch/version.h>
+
+#include <algorithm>
+#include <optional>
+
+#include "propagator/cli/commands.h"
+#include "propagator/core/error.h"
+#include "propagator/core/log.h"
+#include "propagator/core/version.h"
+#include "propagator/report/table.h"
+#include "propagator/tasks/bench.h"
+#include "propagator/tasks/bench_kernels.h"
+
+namespace propagator::cli {
+namespace {
+
+using nlohmann::json;
+
+// The time of a step does not depend on how many plates there are.
+constexpr const char* kPlates = "256";
+
+struct Options {
+  std::vector<std::string> what;
+  std::string config;
+  tasks::BenchOptions bench;
+  bool json = false;
+  Overrides overrides;
+};
+
+struct Measured {
+  Runtime runtime;
+  std::optional<tasks::Limits> limits;
+  std::vector<tasks::BenchResult> benches;
+  std::vector<tasks::KernelResult> kernels;
+};
+
+std::vector<tasks::BenchKind> chosen(const std::vector<std::string>& what) {
+  const auto& all = tasks::all_benches();
+  if (what.empty()) return all;
+  std::vector<std::string> names;
+  for (const auto& kind : all) names.push_back(kind.name);
+  std::vector<tasks::BenchKind> kinds;
+  for (const auto& name : what) {
+    const auto found = std::ranges::find(names, name);
+    if (found == names.end()) {
+      throw UsageError(
+          fmt::format("unknown benchmark '{}'", name),
+          config::did_you_mean(
+              name, names,
+              fmt::format("there are {}", fmt::join(names, ", "))));
+    }
+    kinds.push_back(all[static_cast<size_t>(found - names.begin())]);
+  }
+  return kinds;
+}
+
+config::Document read_config(const Options& o, const tasks::BenchKind& kind) {
+  const auto file = find_config(o.config.empty() ? kind.config : o.config);
+  auto document = config::Document::from_file(file);
+  document.set("data.cases", kPlates, "bench");
+  o.overrides.apply_to(document);
+  log::info("{}: {}", kind.name, file.string());
+  return document;
+}
+
+std::string digits(double ms) {
+  return fmt::format("{:.{}f}", ms, ms < 1 ? 4 : ms < 100 ? 2 : 0);
+}
+
+std::string milliseconds(double ms) { return digits(ms) + " ms"; }
+
+std::string percent(double share) {
+  return fmt::format("{:.{}f} %", 100 * share, share < 0.1 ? 1 : 0);
+}
+
+void print_benches(const std::vector<tasks::BenchResult>& results) {
+  report::Table table({"bench", "cases", "median", "quartiles", "a case",
+                       "floor", "to floor", "of products", "of copy",
+                       "bound by"});
+  for (const auto& r : results) {
+    table.row(
+        {r.name, std::to_string(r.cases), milliseconds(r.ms.median),
+         fmt::format("{} to {}", digits(r.ms.lower_quartile),
+                     milliseconds(r.ms.upper_quartile)),
+         milliseconds(1e3 * r.seconds_per_case()),
+         r.floor_ms ? milliseconds(*r.floor_ms) : "-",
+         r.floor_ms ? fmt::format("{:.2f}", r.ms.median / *r.floor_ms) : "-",
+         percent(r.share_of_products), percent(r.share_of_copy), r.bound_by()});
+  }
+  fmt::print("{}\n", table.text());
+}
+
+void print_kernels(const std::vector<tasks::KernelResult>& results) {
+  report::Table table({"kernel", "ours", "reference", "faster by", "MB",
+                       "MFLOP", "GB/s", "of limit", "bound by"});
+  const auto microseconds = [](double us) {
+    return fmt::format("{:.{}f} us", us, us < 100 ? 1 : 0);
+  };
+  for (const auto& r : results) {
+    table.row({r.name, microseconds(r.ours_us),
+               r.has_kernel ? microseconds(r.reference_us) : "the same",
+               r.has_kernel ? fmt::format("{:.2f}x", r.reference_us / r.ours_us)
+                            : "no kernel",
+               fmt::format("{:.3g}", r.bytes * 1e-6),
+               fmt::format("{:.3g}", r.operations * 1e-6),
+               fmt::format("{:.3g}", r.bytes_per_second() * 1e-9),
+               percent(r.share_of_limit), r.bound_by});
+  }
+  fmt::print("{}\n", table.text());
+}
+
+void print_tables(const Measured& m) {
+  if (!m.benches.empty()) print_benches(m.benches);
+  if (!m.kernels.empty()) print_kernels(m.kernels);
+  fmt::print(
+      "  limits on {} in {}: {:.3g} TFLOP/s in a large matrix product, "
+      "{:.3g} GB/s in a large copy\n",
+      m.runtime.device_name(), config::name_of(m.runtime.precision),
+      m.limits->operations * 1e-12, m.limits->bytes * 1e-9);
+}
+
+template <class Result>
+json array_of(const std::vector<Result>& results) {
+  json array = json::array();
+  for (const auto& result : results) array.push_back(result.to_json());
+  return array;
+}
+
+void print_json(const Measured& m) {
+  json all{{"device", m.runtime.device_name()},
+           {"precision", config::name_of(m.runtime.precision)},
+           {"threads", at::get_num_threads()},
+           {"libtorch", TORCH_VERSION},
+           {"code", fmt::format("{} {}", kVersion, kCommit)},
+           {"operations_per_second", m.limits->operations},
+           {"bytes_per_second", m.limits->bytes},
+           {"benches", array_of(m.benches)}};
+  if (!m.kernels.empty()) all["kernels"] = array_of(m.kernels);
+  fmt::print("{}\n", all.dump(2));
+}
+
+int bench(const Options& o) {
+  Measured m;
+  for (const auto& kind : chosen(o.what)) {
+    const tasks::Experiment experiment(read_config(o, kind));
+    m.runtime = experiment.make_runtime();
+    if (!m.limits) m.limits = tasks::measure_limits(m.runtime);
+    if (kind.measure == nullptr) {
+      m.kernels =
+          tasks::bench_kernels(experiment, m.runtime, *m.limits, o.bench);
+    } else {
+      m.benches.push_back(
+          tasks::run_bench(kind, experiment, m.runtime, *m.limits, o.bench));
+    }
+  }
+  (o.json ? print_json : print_tables)(m);
+  return 0;
+}
+
+std::string footer() {
+  std::string text = "WHAT is any of (all of them if none is given)\n";
+  for (const auto& kind : tasks::all_benches()) {
+    text +=
+        fmt::format("  {:<10} {} ({})\n", kind.name, kind.help, kind.config);
+  }
+  return text +
+         "The floor is the time of a step's matrix products alone. `of "
+         "products` and `of copy` are\nthe shares of what this device "
+         "reaches in a large matrix product and in a large copy.\n"
+         "A step works on 256 plates in memory, unless -s data.cases says "
+         "otherwise.\n"
+         "kernels prints a table of its own: one call, the same in libtorch's "
+         "operations, and\nthe share of the limit that is nearer.\n"
+         "Examples:\n"
+         "  propagator bench heat-step -s train.batch=4\n"
+         "  propagator bench heat-step --config forecast/base-causal --device "
+         "cuda --precision tf32\n"
+         "  propagator bench rollout --cases 1200 --device cuda --json\n"
+         "  propagator bench kernels --device cuda --precision tf32\n"
+         "bench/compare runs the same work in other libraries beside it.";
+}
+
+}  // namespace
+
+void add_bench(CLI::App& app, Action& action) {
+  const auto o = std::make_shared<Options>();
+  auto* verb = app.add_subcommand(
+      "bench", "Time training steps, rollouts, data, tests and kernels");
+  verb->footer(footer());
+  verb->add_option("what", o->what, "What to time");
+  verb->add_option("--config", o->config,
+                   "A YAML file, or a name from `list`, for all of them");
+  verb->add_option("--repeats", o->bench.repeats,
+                   "Timed runs of each (default: what suits the device)")
+      ->check(CLI::Range(1, 1000000));
+  verb->add_option(
+          "--cases", o->bench.cases,
+          "Plates of rollout, data, eval and a kernel's cache (default: "
+          "eval.batch)")
+      ->check(CLI::Range(1, 10000000));
+  verb->add_flag("--json", o->json, "Print the numbers as JSON");
+  o->overrides.add_to(*verb, /*with_training=*/false);
+  verb->callback([o, &action] { action = [o] { return bench(*o); }; });
+}
+
+}  // namespace propagator::cli

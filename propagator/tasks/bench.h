@@ -1,0 +1,54 @@
+#pragma once
+
+#include <nlohmann/json.hpp>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "propagator/tasks/experiment.h"
+#include "propagator/tasks/timing.h"
+
+namespace propagator::tasks {
+
+struct BenchOptions {
+  int64_t repeats = 0;  // 0: what suits the device
+  int64_t cases = 0;    // of rollout, data, eval, a cache; 0: eval.batch
+};
+
+// What one benchmark measured. Operations are those of its matrix products
+// (data: of its stencil), bytes the least it has to read and write.
+struct BenchResult {
+  std::string name;
+  std::string config_sha256 = {};
+  int64_t cases;
+  Spread ms;
+  double operations, bytes;
+  double share_of_products = 0, share_of_copy = 0;  // of the two limits
+  std::optional<double> floor_ms = {};  // of a step's matrix products alone
+
+  // The limit that is nearer, "products" or "copy", and the share of it.
+  std::string bound_by() const;
+  double share_of_limit() const;
+  double seconds_per_case() const;
+  nlohmann::json to_json() const;
+};
+
+struct BenchKind {
+  std::string name, help;
+  std::string config;  // measured if the user gives none
+  // None for `kernels`, which has a table of its own: bench_kernels.h.
+  BenchResult (*measure)(const Experiment&, const Runtime&,
+                         const BenchOptions&);
+};
+const std::vector<BenchKind>& all_benches();
+
+// With the user's repeats, if there are any.
+TimingPlan plan_of(const Runtime& runtime, const BenchOptions& options,
+                   const TimingPlan& on_cpu, const TimingPlan& on_gpu);
+int64_t cases_of(const Experiment& experiment, const BenchOptions& options);
+
+BenchResult run_bench(const BenchKind& kind, const Experiment& experiment,
+                      const Runtime& runtime, const Limits& limits,
+                      const BenchOptions& options);
+
+}  // namespace propagator::tasks

@@ -1,0 +1,37 @@
+#pragma once
+
+#include <functional>
+#include <string>
+
+#include "propagator/core/device.h"
+
+namespace propagator::tasks {
+
+// Milliseconds of repeated work.
+struct Spread {
+  double fastest, lower_quartile, median, upper_quartile, slowest;
+  int64_t repeats;
+};
+
+// How often work runs before it is timed, and then.
+struct TimingPlan {
+  int64_t warm_up, repeats;
+};
+
+// Times `work`, each time from an idle device to an idle device; `title` is
+// for the progress on stderr.
+Spread measure(const std::string& title, const Runtime& runtime,
+               const TimingPlan& plan, const std::function<void()>& work);
+
+// What matrix products work on; in bf16 autocast brings them there.
+torch::TensorOptions product_options(const Runtime& runtime);
+
+// What this device can do at most, measured: operations a second of a large
+// matrix product in the runtime's precision, and bytes a second, read and
+// written, of a large copy.
+struct Limits {
+  double operations, bytes;
+};
+Limits measure_limits(const Runtime& runtime);
+
+}  // namespace propagator::tasks
