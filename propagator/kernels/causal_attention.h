@@ -15,11 +15,12 @@ torch::Tensor causal_attention(const torch::Tensor& q, const torch::Tensor& k,
 
 // The same with backward apart from autograd and everything packed, as a
 // projection of tokens gives it: qkv (B, T, 3 C) holds the queries of all
-// heads, then the keys, then the values of a token. On CUDA one kernel that
-// never keeps the T × T weights; in plain operations elsewhere.
+// heads, then the keys, then the values of a token. On CUDA by kernels that
+// never keep the T × T weights; in plain operations elsewhere.
 struct PackedAttention {
-  torch::Tensor out;      // (B, T, C)
-  torch::Tensor log_sum;  // (B, H, T), log Σ_j exp(q_i · k_j / √D)
+  torch::Tensor out;  // (B, T, C)
+  torch::Tensor
+      log_sum;  // (B, H, T), log Σ_j exp(q_i · k_j / √D); on CUDA log₂
 };
 PackedAttention packed_causal_attention(const torch::Tensor& qkv, int64_t heads,
                                         int64_t prefix, bool sees_itself);

@@ -7,7 +7,7 @@ namespace propagator::kernels {
 // What a layer norm leaves for its backward.
 struct LayerNormed {
   torch::Tensor y;           // (N, C)
-  torch::Tensor mean, rstd;  // (N)
+  torch::Tensor mean, rstd;  // (N), or (N, 1) on the CPU
 };
 
 // y = (x - mean) rstd · weight + bias over the last of x's dimensions, with

@@ -36,8 +36,9 @@ struct PlateLoss {
 //   initial  = mean e² over the first `visible` frames
 //   total    = Σ weight · term.
 // One pass over the field gives the terms and the gradient, on the CPU and on
-// CUDA; other devices use the reference. Sums are split the same way for any
-// number of threads, so the bits do not depend on it.
+// CUDA (there up to hundreds of columns); else the reference does. Sums are
+// split the same way for any number of threads, so the bits do not depend on
+// it.
 PlateLoss plate_loss(const PlateLossInputs& in,
                      const PlateLossWeights& weights);
 

@@ -25,9 +25,10 @@ void HeatFormerOptions::describe(config::Schema& s) {
   s.field("embedding", embedding,
           {.help = "of a frame: the document's 26*26*256 -> 512, or the same "
                    "function collapsed"});
-  s.field("predicts", predicts,
-          {.help = "the field, or its change from the last known frame, plain "
-                   "or in units of its deviation over the training cases"});
+  s.field(
+      "predicts", predicts,
+      {.help = "the field; its change from the last known frame; or that "
+               "from the last visible one, in units of the training cases"});
   s.field("scaling", scaling,
           {.help = "case: shift and scale each case by its last visible frame, "
                    "which the heat equation allows"});

@@ -43,12 +43,13 @@ struct HeatFormerOptions : ForecasterOptions {
 //   fed back, with keys and values cached.
 //
 // predicts: field; or the change from the last frame the token may know; or
-//   scaled_change, the change from the last visible frame in units of its
-//   deviation over the training cases, node by node. An autoregressive model
+//   scaled_change, the change from the last visible frame in units of its root
+//   mean square over the training cases, node by node. An autoregressive model
 //   that adds up changes adds up their errors too; scaled ones do not add up.
-// scaling: case. The heat equation commutes with T → a T + b, so each case is
-//   shifted and scaled by the mean and deviation of its last visible frame, and
-//   the answer scaled back: what is left to learn has two dimensions less.
+// scaling: case. The heat equation commutes with T → a T + b, a > 0, so each
+// case
+//   is shifted and scaled by the mean and deviation of its last visible frame,
+//   and the answer scaled back: what is left to learn has two dimensions less.
 class HeatFormer : public Forecaster {
  public:
   HeatFormer(const HeatFormerOptions& options, const FieldShape& shape);

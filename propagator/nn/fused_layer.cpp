@@ -22,12 +22,11 @@ using torch::Tensor;
 using Tensors = torch::autograd::variable_list;
 
 struct Shape {
-  int64_t batch, tokens, width, heads;
-  PrefixMask mask;
+  int64_t batch, tokens, width, heads, prefix;
+  bool sees_itself;
 
-  bool causal() const { return mask.kind == PrefixMask::Kind::kCausal; }
   int64_t depth() const { return width / heads; }
-  int64_t keys() const { return mask.prefix * heads; }  // folded, of a case
+  int64_t keys() const { return prefix * heads; }  // folded, of a case
   double scale() const { return 1 / std::sqrt(static_cast<double>(depth())); }
 
   // (N, …) as (B, T, …)
@@ -79,10 +78,10 @@ FoldingWeights folding_weights(const Tensor& qkv, const Tensor& output,
 }
 
 Folded fold(const Tensor& y, const LayerWeights& w, const Shape& s) {
-  const int64_t c = s.width, rows = s.batch * s.mask.prefix;
+  const int64_t c = s.width, rows = s.batch * s.prefix;
   const auto weights = folding_weights(w.qkv, w.output, s);
   Folded f;
-  f.seen = s.by_case(y).narrow(1, 0, s.mask.prefix).reshape({rows, c});
+  f.seen = s.by_case(y).narrow(1, 0, s.prefix).reshape({rows, c});
   f.kv = torch::empty({rows, 2 * c}, y.options());
   product(f.kv, f.seen, weights.kv.t());
   f.keys = torch::empty({s.batch, s.keys(), c}, y.options());
@@ -101,7 +100,7 @@ Folded fold(const Tensor& y, const LayerWeights& w, const Shape& s) {
 Tensor fold_backward(const Folded& f, const Tensor& dkeys,
                      const Tensor& dvalues, const LayerWeights& w,
                      const Shape& s, Beside& beside) {
-  const int64_t c = s.width, rows = s.batch * s.mask.prefix;
+  const int64_t c = s.width, rows = s.batch * s.prefix;
   const auto weights = folding_weights(w.qkv, w.output, s);
   const auto gradients =
       folding_weights(gradient_of(w.qkv), gradient_of(w.output), s);
@@ -166,8 +165,8 @@ struct BlockAttention {
     beside.keep({dkeys, dvalues});
     const auto dseen = fold_backward(folded, dkeys, dvalues, w, s, beside);
     s.by_case(dy)
-        .narrow(1, 0, s.mask.prefix)
-        .add_(dseen.view({s.batch, s.mask.prefix, s.width}));
+        .narrow(1, 0, s.prefix)
+        .add_(dseen.view({s.batch, s.prefix, s.width}));
     return dy;
   }
 
@@ -192,8 +191,8 @@ struct CausalAttention {
     CausalAttention a;
     a.qkv = torch::empty({y.size(0), 3 * s.width}, y.options());
     product(a.qkv, y, w.qkv.t());
-    a.mixed = kernels::packed_causal_attention(
-        s.by_case(a.qkv), s.heads, s.mask.prefix, s.mask.sees_itself);
+    a.mixed = kernels::packed_causal_attention(s.by_case(a.qkv), s.heads,
+                                               s.prefix, s.sees_itself);
     auto out = torch::empty_like(x);
     product(out, a.mixed.out.view(x.sizes()), w.output.t(), {.add = x});
     return {out, a};
@@ -209,7 +208,7 @@ struct CausalAttention {
     product(dmixed, grad, w.output);
     const auto dqkv = kernels::packed_causal_attention_backward(
                           s.by_case(dmixed), s.by_case(qkv), mixed, s.heads,
-                          s.mask.prefix, s.mask.sees_itself)
+                          s.prefix, s.sees_itself)
                           .view(qkv.sizes());
     beside.run([&] { add_weight_gradient(gradient_of(w.qkv), dqkv, y); });
     beside.keep({dqkv});
@@ -239,11 +238,8 @@ struct FusedLayer : torch::autograd::Function<FusedLayer<Attention>> {
                         bool sees_itself, double eps) {
     const LayerWeights w{norm1,      norm1_bias, qkv,     output, norm2,
                          norm2_bias, up,         up_bias, down,   down_bias};
-    const Shape s{in.size(0),
-                  in.size(1),
-                  in.size(2),
-                  heads,
-                  {PrefixMask::Kind::kBlock, prefix, sees_itself}};
+    const Shape s{in.size(0), in.size(1), in.size(2),
+                  heads,      prefix,     sees_itself};
     const auto x = in.contiguous().view({-1, s.width});
     const auto n1 = kernels::layer_norm(x, w.norm1, w.norm1_bias, eps);
     const auto [x2, attention] = Attention::forward(x, n1.y, w, s);
@@ -274,8 +270,7 @@ struct FusedLayer : torch::autograd::Function<FusedLayer<Attention>> {
     const LayerNormed n1{t[11], t[12], t[13]}, n2{t[15], t[16], t[17]};
     const auto attention = Attention::from(&t[19]);
     const auto n = context->saved_data["shape"].toIntVector();
-    const Shape s{
-        n[0], n[1], n[2], n[3], {PrefixMask::Kind::kBlock, n[4], n[5] != 0}};
+    const Shape s{n[0], n[1], n[2], n[3], n[4], n[5] != 0};
 
     Beside beside(x.device());
     const auto grad = upstream[0].contiguous().view({-1, s.width});

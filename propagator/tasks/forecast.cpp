@@ -239,7 +239,7 @@ json Forecast::evaluate(torch::nn::Module& model, data::Split split) {
   result["baselines"] = {
       {"last frame kept", mse_summary(kept, visible)},
       {"line to the steady state", mse_summary(line, visible)}};
-  result["document_mse"] = document_value() ? json(*document_value()) : nullptr;
+  result["document_mse"] = document_mse() ? json(*document_mse()) : nullptr;
   result["evaluation_seconds"] = seconds;
   return result;
 }

@@ -62,7 +62,8 @@ class Forecast : public train::Task {
   train::Summary summary(const nlohmann::json& result) const override;
   std::vector<train::Metric> metrics(
       const nlohmann::json& result) const override;
-  // Document 000's test loss for this plate and mask, leak included.
+  // Document 000's test loss for this plate and mask, leak included; nothing
+  // for sizes and time steps that it has not.
   std::optional<double> document_value() const override;
   report::LinePlot curves(const nlohmann::json& result) const override;
   void draw(torch::nn::Module& model, const nlohmann::json& result,
@@ -83,6 +84,8 @@ class Forecast : public train::Task {
   const data::PlateDataOptions& data_options() const { return data_options_; }
 
  private:
+  // The document's number whatever the sizes, to be shown with a remark.
+  std::optional<double> document_mse() const;
   models::FieldShape shape() const;
   // The model's answer for a batch under the protocol: (B, T, R, C).
   torch::Tensor forecast(models::Forecaster& model,

@@ -11,7 +11,7 @@
 namespace propagator::tasks {
 namespace {
 
-// As in kernels/causal_attention.cpp; a fused kernel does the same work.
+// As in kernels/causal_attention.cpp; the CUDA kernel's blocks are as large.
 constexpr int64_t kQueries = 64;
 
 std::string text_of(const Experiment& experiment, const char* key) {

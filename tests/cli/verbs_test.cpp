@@ -170,7 +170,7 @@ TEST_F(Verbs, ReproduceWritesTheRowAndTellsItsBand) {
       nlohmann::json::parse(read_file(folder / "results/forecast/tiny.json"));
   EXPECT_EQ(row.at("row"), "forecast/tiny");
   EXPECT_EQ(row.at("mode"), "honest");
-  EXPECT_DOUBLE_EQ(row.at("document"), 1.13e-6);
+  EXPECT_TRUE(row.at("document").is_null());  // of another size
   auto seeds = row.at("seeds").get<std::vector<double>>();
   ASSERT_EQ(seeds.size(), 3u);
   std::ranges::sort(seeds);

@@ -188,5 +188,39 @@ TEST(TasksExperiment, ContradictionsCarryTheirPlace) {
   EXPECT_THROW(make({"model.name=heat"}), ConfigError);
 }
 
+TEST(TasksForecast, TheDocumentsNumberIsOfItsOwnPlateOnly) {
+  const std::vector<std::string> size{"plate.rows=26", "plate.cols=26",
+                                      "plate.frames=401", "model.visible=5"};
+  const auto value = [&](const std::string& key) {
+    auto overrides = size;
+    overrides.push_back(key);
+    return make(overrides)->task().document_value();
+  };
+  EXPECT_EQ(value("model.mask=block"), 1.13e-6);
+  EXPECT_EQ(value("model.mask=causal"), 3.2e-7);
+  EXPECT_EQ(value("plate.configuration=challenge-1"), 8.43e-7);
+  EXPECT_FALSE(value("plate.time_step=fixed"));
+  EXPECT_FALSE(value("plate.rows=52"));
+  EXPECT_FALSE(make()->task().document_value());
+}
+
+TEST(TasksForecast, UnitsOfAModelComeFromTheTrainingSplit) {
+  const auto experiment = make({"model.predicts=scaled_change"});
+  const auto runtime = experiment->make_runtime();
+  auto& task = experiment->task();
+  task.prepare(0, runtime);
+  const auto model = experiment->make_model(runtime);
+  task.calibrate(*model);
+  const data::PlateDataset plates(dynamic_cast<Forecast&>(task).plate(),
+                                  dynamic_cast<Forecast&>(task).data_options(),
+                                  0, runtime);
+  const auto frames =
+      plates.range(data::Split::kTrain, 0, plates.size(data::Split::kTrain))
+          .frames;
+  const auto change = frames - frames.narrow(1, 2, 1);
+  EXPECT_TRUE(near(model->named_parameters()["change_scale"],
+                   change.square().mean(0).sqrt(), kFloat64));
+}
+
 }  // namespace
 }  // namespace propagator::tasks
