@@ -197,7 +197,7 @@ void add_bench(CLI::App& app, Action& action) {
   verb->add_option(
           "--cases", o->bench.cases,
           "Plates of rollout, data, eval and a kernel's cache (default: "
-          "eval.batch)")
+          "eval.batch; on a CPU at most 16)")
       ->check(CLI::Range(1, 10000000));
   verb->add_flag("--json", o->json, "Print the numbers as JSON");
   o->overrides.add_to(*verb, /*with_training=*/false);

@@ -102,7 +102,7 @@ BenchResult bench_rollout(const Experiment& experiment, const Runtime& runtime,
   const torch::NoGradGuard no_grad;
   const PrecisionScope scope(runtime);
   HeatSizes sizes(experiment);
-  sizes.batch = cases_of(experiment, options);
+  sizes.batch = cases_of(experiment, runtime, options);
   const auto model = experiment.make_model(runtime);
   auto& forecaster = models::as_forecaster(*model);
   const auto plates = make_plates(experiment, runtime, sizes.batch);
@@ -120,7 +120,7 @@ BenchResult bench_rollout(const Experiment& experiment, const Runtime& runtime,
 BenchResult bench_data(const Experiment& experiment, const Runtime& runtime,
                        const BenchOptions& options) {
   const auto& plate = plate_of(experiment);
-  const int64_t cases = cases_of(experiment, options);
+  const int64_t cases = cases_of(experiment, runtime, options);
   const auto times = measure("data", runtime, case_plan(runtime, options),
                              [&] { make_plates(experiment, runtime, cases); });
   const double inner = number((plate.rows - 2) * (plate.cols - 2));
@@ -138,8 +138,8 @@ BenchResult bench_eval(const Experiment& experiment, const Runtime& runtime,
   const torch::NoGradGuard no_grad;
   const PrecisionScope scope(runtime);
   HeatSizes sizes(experiment);
-  const int64_t at_once = cases_of(experiment, {});
-  sizes.batch = cases_of(experiment, options);
+  const int64_t at_once = cases_of(experiment, runtime, {});
+  sizes.batch = cases_of(experiment, runtime, options);
   const auto model = experiment.make_model(runtime);
   auto& forecaster = models::as_forecaster(*model);
   const auto plates = make_plates(experiment, runtime, sizes.batch);
@@ -228,9 +228,12 @@ TimingPlan plan_of(const Runtime& runtime, const BenchOptions& options,
   return plan;
 }
 
-int64_t cases_of(const Experiment& experiment, const BenchOptions& options) {
+int64_t cases_of(const Experiment& experiment, const Runtime& runtime,
+                 const BenchOptions& options) {
   if (options.cases > 0) return options.cases;
-  return std::stoll(experiment.schema().find("eval.batch")->get());
+  const int64_t batch =
+      std::stoll(experiment.schema().find("eval.batch")->get());
+  return runtime.device.is_cpu() ? std::min(batch, kMostCasesOnCpu) : batch;
 }
 
 BenchResult run_bench(const BenchKind& kind, const Experiment& experiment,

@@ -45,7 +45,10 @@ const std::vector<BenchKind>& all_benches();
 // With the user's repeats, if there are any.
 TimingPlan plan_of(const Runtime& runtime, const BenchOptions& options,
                    const TimingPlan& on_cpu, const TimingPlan& on_gpu);
-int64_t cases_of(const Experiment& experiment, const BenchOptions& options);
+// The user's, or those that a test takes at once; on a CPU not too many.
+inline constexpr int64_t kMostCasesOnCpu = 16;
+int64_t cases_of(const Experiment& experiment, const Runtime& runtime,
+                 const BenchOptions& options);
 
 BenchResult run_bench(const BenchKind& kind, const Experiment& experiment,
                       const Runtime& runtime, const Limits& limits,

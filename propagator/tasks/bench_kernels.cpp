@@ -417,9 +417,9 @@ std::vector<KernelResult> bench_kernels(const Experiment& experiment,
                                         const Limits& limits,
                                         const BenchOptions& options) {
   const torch::NoGradGuard no_grad;
-  const Setting setting{HeatSizes(experiment), cases_of(experiment, options),
-                        nn::parameter_count(*experiment.make_model(runtime)),
-                        runtime};
+  const Setting setting{
+      HeatSizes(experiment), cases_of(experiment, runtime, options),
+      nn::parameter_count(*experiment.make_model(runtime)), runtime};
   // A graph is captured in the fourth run.
   const auto plan = plan_of(runtime, options, {1, 5}, {5, 51});
   std::vector<KernelResult> results;

@@ -3,6 +3,7 @@
 
 #include <fcntl.h>
 #include <signal.h>
+#include <torch/cuda.h>
 #include <unistd.h>
 
 #include <chrono>
@@ -114,6 +115,29 @@ TEST(Kill, FirstSignalStopsWithAGoodCheckpointSecondAtOnce) {
   EXPECT_EQ(
       testing::propagator("resume " + runs + "/r --time-limit 0.1s").status,
       75);
+}
+
+// The first steps of a resumed run are launched one operator at a time, those
+// of the calm one come from a graph: the bits must not tell.
+TEST(Kill, AResumedRunOnCudaGivesTheSameBits) {
+  if (!torch::cuda::is_available()) GTEST_SKIP() << "no CUDA device";
+  for (const std::string mask : {"block", "causal"}) {
+    const TemporaryFolder folder;
+    const std::string run = (folder / "run").string();
+    const auto calm = testing::propagator(
+        "train " + tiny() + " --device cuda --runs " + folder.path().string() +
+        " --name run -s train.max_steps=60 -s train.checkpoint_every=20"
+        " -s train.keep_checkpoints=10 -s model.width=64 -s model.heads=2"
+        " -s model.predicts=scaled_change -s model.scaling=case"
+        " -s model.mask=" +
+        mask);
+    ASSERT_EQ(calm.status, 0) << calm.output;
+    const auto expected = weights(run);
+    const auto resumed = testing::propagator(
+        "resume " + run + " --from " + run + "/checkpoints/step-0000000020");
+    ASSERT_EQ(resumed.status, 0) << resumed.output;
+    EXPECT_TRUE(weights(run) == expected) << mask;
+  }
 }
 
 }  // namespace

@@ -23,12 +23,12 @@ constexpr const char* kTiny =
     "data: {cases: 60}\n"
     "model: {visible: 3, width: 32, layers: 2, heads: 4, feed_forward: 32}\n"
     "train: {max_steps: 600, validate_every: 100, batch: 8}\n"
-    "schedule: {lr: 0.01, warmup: 5}\n"
-    "device: cpu\n";
+    "schedule: {lr: 0.01, warmup: 5}\n";
 
 struct Case {
-  explicit Case(const std::string& extra = "")
-      : experiment(config::Document::from_text(kTiny + extra, "tiny")),
+  explicit Case(const std::string& extra = "", const std::string& where = "cpu")
+      : experiment(config::Document::from_text(
+            kTiny + extra + "device: " + where + "\n", "tiny")),
         runtime(experiment.make_runtime()),
         model(experiment.make_model(runtime)) {
     experiment.task().prepare(0, runtime);
@@ -172,6 +172,20 @@ TEST(ExplainLearnedPropagator, CausalAndPublishedModelsHaveOneToo) {
     const auto result = tiny.learn();
     EXPECT_EQ(result.times, tiny.subject().times);
     EXPECT_GT(result.node.error.back(), 0.3) << kind;
+  }
+}
+
+TEST(ExplainLearnedPropagator, DevicesAgree) {
+  std::vector<LearnedPropagator> found;
+  for (const auto& device : propagator::testing::devices()) {
+    Case tiny("precision: fp64\n", device.str());
+    found.push_back(tiny.learn());
+  }
+  for (size_t n = 1; n < found.size(); ++n) {
+    for (size_t t = 0; t < found[0].times.size(); ++t) {
+      const double expected = found[0].data.error[t];
+      EXPECT_NEAR(found[n].data.error[t], expected, 1e-5 * expected);
+    }
   }
 }
 

@@ -222,5 +222,30 @@ TEST(TasksForecast, UnitsOfAModelComeFromTheTrainingSplit) {
                    change.square().mean(0).sqrt(), kFloat64));
 }
 
+// Data, loss, test and forecast on every device, in float64: the same numbers.
+TEST(TasksForecast, DevicesAgree) {
+  for (const std::string mask : {"block", "causal"}) {
+    std::vector<double> losses, errors;
+    for (const auto& device : propagator::testing::devices()) {
+      const auto experiment =
+          make({"device=" + device.str(), "model.mask=" + mask,
+                "model.predicts=scaled_change", "model.scaling=case"});
+      const auto runtime = experiment->make_runtime();
+      auto& task = experiment->task();
+      task.prepare(3, runtime);
+      const auto model = experiment->make_model(runtime);
+      task.calibrate(*model);
+      const auto positions = torch::arange(4, torch::kInt64);
+      losses.push_back(task.loss(*model, data::Split::kTrain, positions)
+                           .total.item<double>());
+      errors.push_back(task.evaluate(*model, data::Split::kTest).at("mse"));
+    }
+    for (size_t n = 1; n < losses.size(); ++n) {
+      EXPECT_NEAR(losses[n], losses[0], 1e-9 * losses[0]) << mask;
+      EXPECT_NEAR(errors[n], errors[0], 1e-9 * errors[0]) << mask;
+    }
+  }
+}
+
 }  // namespace
 }  // namespace propagator::tasks
