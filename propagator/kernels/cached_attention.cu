@@ -57,14 +57,12 @@ __device__ float group_sum(float value) {
 // end.
 template <int kDepth>
 __global__ void __launch_bounds__(kThreads, 8)
-    cached_attention_kernel(CachedTokens in, int64_t length,
-                            const int64_t* device_length) {
+    cached_attention_kernel(CachedTokens in, int64_t length) {
   constexpr int kLanes = kDepth / 4, kGroups = kThreads / kLanes;
   __shared__ float tops[kWarps], sums[kWarps];
   __shared__ __align__(16) float means[kWarps][kDepth];
   const int group = threadIdx.x / kLanes, column = threadIdx.x % kLanes * 4;
   const int64_t pair = blockIdx.x;
-  if (device_length) length = *device_length;
   const int tokens = static_cast<int>(min(length, in.capacity));
   const auto heads = static_cast<unsigned>(in.heads);
   const float* q = in.q + blockIdx.x / heads * in.q_stride +
@@ -130,28 +128,18 @@ __global__ void __launch_bounds__(kThreads, 8)
   in.out[pair * kDepth + threadIdx.x] = mean / sum;
 }
 
-void launch(const CachedTokens& in, int64_t length,
-            const int64_t* device_length, cudaStream_t stream) {
+}  // namespace
+
+void launch_cached_attention(const CachedTokens& in, int64_t length,
+                             cudaStream_t stream) {
   const auto blocks = static_cast<unsigned>(in.batch * in.heads);
   const auto run = [&](auto kernel) {
-    kernel<<<blocks, kThreads, 0, stream>>>(in, length, device_length);
+    kernel<<<blocks, kThreads, 0, stream>>>(in, length);
   };
   if (in.depth == 16) run(cached_attention_kernel<16>);
   if (in.depth == 32) run(cached_attention_kernel<32>);
   if (in.depth == 64) run(cached_attention_kernel<64>);
   if (in.depth == 128) run(cached_attention_kernel<128>);
-}
-
-}  // namespace
-
-void launch_cached_attention(const CachedTokens& in, int64_t length,
-                             cudaStream_t stream) {
-  launch(in, length, nullptr, stream);
-}
-
-void launch_cached_attention(const CachedTokens& in, const int64_t* length,
-                             cudaStream_t stream) {
-  launch(in, 0, length, stream);
 }
 
 }  // namespace propagator::kernels

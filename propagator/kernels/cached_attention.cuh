@@ -26,8 +26,4 @@ constexpr bool cached_attention_has_depth(int64_t depth) {
 void launch_cached_attention(const CachedTokens& in, int64_t length,
                              cudaStream_t stream);
 
-// The same with `length` in device memory, for a step captured in a graph.
-void launch_cached_attention(const CachedTokens& in, const int64_t* length,
-                             cudaStream_t stream);
-
 }  // namespace propagator::kernels

@@ -2,8 +2,7 @@
 
 #include <torch/utils.h>
 
-#include "propagator/models/heat_former.h"
-#include "propagator/nn/init.h"
+#include "small_heat_former.h"
 #include "testing.h"
 
 namespace propagator::explain {
@@ -17,17 +16,8 @@ constexpr int64_t kFrames = 12, kVisible = 3;
 
 struct Case {
   explicit Case(models::MaskType mask) {
-    models::HeatFormerOptions options;
-    options.mask = mask;
-    options.visible = kVisible;
-    options.width = 16;
-    options.layers = 2;
-    options.heads = 4;
-    options.feed_forward = 8;
-    model = std::make_shared<models::HeatFormer>(
-        options, models::FieldShape{kFrames, 5, 5});
-    nn::initialise(*model, 1);
-    model->to(torch::kFloat64);
+    model = propagator::testing::make_heat_former(
+        propagator::testing::small_options(mask), {kFrames, 5, 5});
     subject.inputs = random({1, kFrames, 5, 5}, "frames");
     subject.forward = [this](const torch::Tensor& frames) {
       return model->forward(frames, torch::full({1}, 0.05, torch::kFloat64));

@@ -1,7 +1,6 @@
 #include "propagator/explain/leak_audit.h"
 
-#include "propagator/models/heat_former.h"
-#include "propagator/nn/init.h"
+#include "small_heat_former.h"
 #include "testing.h"
 
 namespace propagator::explain {
@@ -48,23 +47,15 @@ TEST(ExplainLeakAudit, TheDiagonalIsThereInAPublishedModelOnly) {
        {models::Inputs::kHonest, models::Inputs::kPublished}) {
     for (const auto mask :
          {models::MaskType::kBlock, models::MaskType::kCausal}) {
-      models::HeatFormerOptions options;
-      options.mask = mask;
-      options.inputs = inputs;
-      options.visible = 3;
-      options.width = 16;
-      options.layers = 2;
-      options.heads = 4;
-      options.feed_forward = 8;
-      models::HeatFormer model(options, models::FieldShape{12, 5, 5});
-      nn::initialise(model, 1);
-      const auto alpha = torch::full({1}, 0.05);
+      const auto model = propagator::testing::make_heat_former(
+          propagator::testing::small_options(mask, inputs), {12, 5, 5});
+      const auto alpha = torch::full({1}, 0.05, torch::kFloat64);
       const auto audit = audit_leaks(
-          {random({1, 12, 5, 5}, "frames").to(torch::kFloat32),
+          {random({1, 12, 5, 5}, "frames"),
            [&](const torch::Tensor& frames) {
-             return model.forward(frames, alpha);
+             return model->forward(frames, alpha);
            },
-           [&](int64_t output) { return model.first_hidden(output); }},
+           [&](int64_t output) { return model->first_hidden(output); }},
           0);
       ASSERT_EQ(audit.outputs.size(), 12u);
       for (int64_t k = 3; k < 12; ++k) {

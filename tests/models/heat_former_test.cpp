@@ -5,7 +5,7 @@
 #include <torch/utils.h>
 
 #include "propagator/core/error.h"
-#include "propagator/nn/init.h"
+#include "small_heat_former.h"
 #include "testing.h"
 
 namespace propagator::models {
@@ -14,29 +14,15 @@ namespace {
 using propagator::testing::kFloat64;
 using propagator::testing::near;
 using propagator::testing::random;
+using propagator::testing::small_options;
 
 constexpr FieldShape kShape{12, 5, 6};
 constexpr Predicts kAllPredicts[] = {Predicts::kField, Predicts::kChange,
                                      Predicts::kScaledChange};
 
-HeatFormerOptions small(MaskType mask, Inputs inputs) {
-  HeatFormerOptions o;
-  o.mask = mask;
-  o.inputs = inputs;
-  o.visible = 3;
-  o.width = 16;
-  o.layers = 2;
-  o.heads = 4;
-  o.feed_forward = 8;
-  return o;
-}
-
 std::shared_ptr<HeatFormer> make(const HeatFormerOptions& options,
                                  const FieldShape& shape = kShape) {
-  auto model = std::make_shared<HeatFormer>(options, shape);
-  nn::initialise(*model, 1);
-  model->to(torch::kFloat64);
-  return model;
+  return propagator::testing::make_heat_former(options, shape);
 }
 
 const auto kAlpha = torch::tensor({0.02, 0.09}, torch::kFloat64);
@@ -88,7 +74,7 @@ TEST(ModelsHeatFormer, CollapseIsTheSameFunctionAtFullSize) {
 TEST(ModelsHeatFormer, VisibleWorkEqualsFullMask) {
   for (const auto mask : {MaskType::kBlock, MaskType::kCausal}) {
     for (const auto inputs : {Inputs::kHonest, Inputs::kPublished}) {
-      auto model = make(small(mask, inputs));
+      auto model = make(small_options(mask, inputs));
       const auto fast = model->forward(frames(), kAlpha);
       model->set_attention_work(nn::AttentionWork::kFullMask);
       EXPECT_TRUE(near(fast, model->forward(frames(), kAlpha), {1e-10, 1e-12}));
@@ -99,7 +85,7 @@ TEST(ModelsHeatFormer, VisibleWorkEqualsFullMask) {
 TEST(ModelsHeatFormer, HonestOutputsIgnoreEveryHiddenFrameExactly) {
   for (const auto mask : {MaskType::kBlock, MaskType::kCausal}) {
     for (const auto predicts : kAllPredicts) {
-      auto options = small(mask, Inputs::kHonest);
+      auto options = small_options(mask, Inputs::kHonest);
       options.predicts = predicts;
       options.scaling =
           predicts == Predicts::kField ? Scaling::kNone : Scaling::kCase;
@@ -120,7 +106,7 @@ TEST(ModelsHeatFormer, HonestOutputsIgnoreEveryHiddenFrameExactly) {
 
 TEST(ModelsHeatFormer, PublishedInputsLeakOnTheDiagonalAndNowhereElse) {
   // Finding 1 on document 000: output t sees its own hidden frame t.
-  auto model = make(small(MaskType::kBlock, Inputs::kPublished));
+  auto model = make(small_options(MaskType::kBlock, Inputs::kPublished));
   const auto g = dependence(*model);
   for (int64_t i = 3; i < 12; ++i) {
     EXPECT_GT(g[i][i].item<double>(), 0);
@@ -130,14 +116,14 @@ TEST(ModelsHeatFormer, PublishedInputsLeakOnTheDiagonalAndNowhereElse) {
       }
     }
   }
-  auto causal = make(small(MaskType::kCausal, Inputs::kPublished));
+  auto causal = make(small_options(MaskType::kCausal, Inputs::kPublished));
   EXPECT_GT(dependence(*causal)[9][9].item<double>(), 0);
   EXPECT_EQ(dependence(*causal)[9][10].item<double>(), 0);
 }
 
 TEST(ModelsHeatFormer, CachedRolloutEqualsFullRecomputation) {
   for (const auto predicts : kAllPredicts) {
-    auto options = small(MaskType::kCausal, Inputs::kHonest);
+    auto options = small_options(MaskType::kCausal, Inputs::kHonest);
     options.predicts = predicts;
     options.scaling =
         predicts == Predicts::kField ? Scaling::kNone : Scaling::kCase;
@@ -160,7 +146,7 @@ TEST(ModelsHeatFormer, CachedRolloutEqualsFullRecomputation) {
 }
 
 TEST(ModelsHeatFormer, PublishedRolloutReplacesTheTruthStrideByStride) {
-  auto model = make(small(MaskType::kCausal, Inputs::kPublished));
+  auto model = make(small_options(MaskType::kCausal, Inputs::kPublished));
   const torch::NoGradGuard no_grad;
   const auto truth = frames();
   auto expected = truth.clone();
@@ -173,7 +159,7 @@ TEST(ModelsHeatFormer, PublishedRolloutReplacesTheTruthStrideByStride) {
 }
 
 TEST(ModelsHeatFormer, BlockPredictNeedsOnlyTheVisibleFrames) {
-  auto model = make(small(MaskType::kBlock, Inputs::kHonest));
+  auto model = make(small_options(MaskType::kBlock, Inputs::kHonest));
   const torch::NoGradGuard no_grad;
   const auto first = frames().narrow(1, 0, 3);
   const auto answer = model->predict(first, kAlpha);
@@ -186,7 +172,7 @@ TEST(ModelsHeatFormer, CudaAgreesWithTheCpu) {
   if (!torch::cuda::is_available()) GTEST_SKIP() << "no CUDA device";
   const auto on_gpu = [](const torch::Tensor& t) { return t.to(torch::kCUDA); };
   for (const auto mask : {MaskType::kBlock, MaskType::kCausal}) {
-    auto model = make(small(mask, Inputs::kHonest));
+    auto model = make(small_options(mask, Inputs::kHonest));
     const auto first = frames().narrow(1, 0, 3);
     const auto all = model->forward(frames(), kAlpha).detach();
     const auto future = model->predict(first, kAlpha).detach();
@@ -199,27 +185,27 @@ TEST(ModelsHeatFormer, CudaAgreesWithTheCpu) {
 }
 
 TEST(ModelsHeatFormer, DiffusivityReachesEveryOutput) {
-  auto model = make(small(MaskType::kBlock, Inputs::kHonest));
+  auto model = make(small_options(MaskType::kBlock, Inputs::kHonest));
   const auto a = model->forward(frames(), kAlpha);
   const auto b = model->forward(frames(), kAlpha + 0.05);
   EXPECT_GT((a - b).abs().amax({0, 2, 3}).min().item<double>(), 1e-6);
 }
 
 TEST(ModelsHeatFormer, BadSizesAndMisuseAreRefused) {
-  auto options = small(MaskType::kBlock, Inputs::kHonest);
+  auto options = small_options(MaskType::kBlock, Inputs::kHonest);
   options.heads = 3;
   EXPECT_THROW(options.validate(kShape), ConfigError);
-  options = small(MaskType::kBlock, Inputs::kHonest);
+  options = small_options(MaskType::kBlock, Inputs::kHonest);
   options.visible = 12;
   EXPECT_THROW(options.validate(kShape), ConfigError);
   options.visible = 3;
   options.width = 18;
   options.heads = 2;
   EXPECT_THROW(options.validate(kShape), ConfigError);
-  auto published = make(small(MaskType::kCausal, Inputs::kPublished));
+  auto published = make(small_options(MaskType::kCausal, Inputs::kPublished));
   EXPECT_THROW(published->predict(frames().narrow(1, 0, 3), kAlpha),
                UsageError);
-  auto honest = make(small(MaskType::kCausal, Inputs::kHonest));
+  auto honest = make(small_options(MaskType::kCausal, Inputs::kHonest));
   EXPECT_THROW(honest->predict(frames().narrow(1, 0, 4), kAlpha), UsageError);
 }
 
@@ -227,7 +213,7 @@ TEST(ModelsHeatFormer, SomeFramesAreTheSameAsInTheWholeForecast) {
   const torch::NoGradGuard no_grad;
   for (const auto mask : {MaskType::kBlock, MaskType::kCausal}) {
     for (const auto predicts : kAllPredicts) {
-      auto options = small(mask, Inputs::kHonest);
+      auto options = small_options(mask, Inputs::kHonest);
       options.predicts = predicts;
       options.scaling =
           predicts == Predicts::kField ? Scaling::kNone : Scaling::kCase;
@@ -259,7 +245,7 @@ void calibrate(HeatFormer& model) {
 
 TEST(ModelsHeatFormer, ScaledChangeIsInUnitsOfTheTrainingCases) {
   for (const auto mask : {MaskType::kBlock, MaskType::kCausal}) {
-    auto options = small(mask, Inputs::kHonest);
+    auto options = small_options(mask, Inputs::kHonest);
     options.predicts = Predicts::kScaledChange;
     auto model = make(options);
     calibrate(*model);
@@ -280,7 +266,7 @@ TEST(ModelsHeatFormer, CaseScalingCommutesWithScalingAndShiftingThePlate) {
   // The symmetry T → a T + b of the heat equation, exact for any weights.
   for (const auto mask : {MaskType::kBlock, MaskType::kCausal}) {
     for (const auto predicts : kAllPredicts) {
-      auto options = small(mask, Inputs::kHonest);
+      auto options = small_options(mask, Inputs::kHonest);
       options.predicts = predicts;
       options.scaling = Scaling::kCase;
       auto model = make(options);
@@ -294,7 +280,7 @@ TEST(ModelsHeatFormer, CaseScalingCommutesWithScalingAndShiftingThePlate) {
 }
 
 TEST(ModelsHeatFormer, APlateOfOneTemperatureStaysFinite) {
-  auto options = small(MaskType::kBlock, Inputs::kHonest);
+  auto options = small_options(MaskType::kBlock, Inputs::kHonest);
   options.predicts = Predicts::kScaledChange;
   options.scaling = Scaling::kCase;
   const auto out = make(options)->predict(
@@ -303,7 +289,7 @@ TEST(ModelsHeatFormer, APlateOfOneTemperatureStaysFinite) {
 }
 
 TEST(ModelsHeatFormer, InsidesAreThePartsThatMakeAPicture) {
-  const auto model = make(small(MaskType::kCausal, Inputs::kPublished));
+  const auto model = make(small_options(MaskType::kCausal, Inputs::kPublished));
   const auto insides = model->insides();
   EXPECT_EQ(insides.time_encoding.sizes(), (torch::IntArrayRef{12, 16}));
   const auto weight = model->named_parameters()["output.weight"];
