@@ -86,7 +86,8 @@ void print_benches(const std::vector<tasks::BenchResult>& results) {
          milliseconds(1e3 * r.seconds_per_case()),
          r.floor_ms ? milliseconds(*r.floor_ms) : "-",
          r.floor_ms ? fmt::format("{:.2f}", r.ms.median / *r.floor_ms) : "-",
-         percent(r.share_of_products), percent(r.share_of_copy), r.bound_by()});
+         percent(r.shares.of_products), percent(r.shares.of_copy),
+         r.shares.bound_by()});
   }
   fmt::print("{}\n", table.text());
 }
@@ -105,7 +106,7 @@ void print_kernels(const std::vector<tasks::KernelResult>& results) {
                fmt::format("{:.3g}", r.bytes * 1e-6),
                fmt::format("{:.3g}", r.operations * 1e-6),
                fmt::format("{:.3g}", r.bytes_per_second() * 1e-9),
-               percent(r.share_of_limit), r.bound_by});
+               percent(r.shares.of_nearer()), r.shares.bound_by()});
   }
   fmt::print("{}\n", table.text());
 }

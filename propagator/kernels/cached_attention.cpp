@@ -7,6 +7,7 @@
 #include <cmath>
 #include <vector>
 
+#include "propagator/kernels/causal_attention.h"
 #include "propagator/kernels/cuda.h"
 #include "propagator/kernels/lanes.h"
 
@@ -49,10 +50,8 @@ torch::Tensor cached_attention_reference(const torch::Tensor& q,
                                          const torch::Tensor& keys,
                                          const torch::Tensor& values,
                                          int64_t length) {
-  const double scale = 1 / std::sqrt(static_cast<double>(q.size(3)));
-  const auto k = keys.narrow(2, 0, length), v = values.narrow(2, 0, length);
-  const auto scores = torch::matmul(q * scale, k.transpose(2, 3));
-  return torch::matmul(torch::softmax(scores, -1), v);
+  return masked_attention(q, keys.narrow(2, 0, length),
+                          values.narrow(2, 0, length), /*mask=*/{});
 }
 
 torch::Tensor cached_attention(const torch::Tensor& q,

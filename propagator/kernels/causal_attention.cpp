@@ -88,11 +88,10 @@ torch::Tensor pack(const torch::Tensor& x) {
   return x.transpose(1, 2).flatten(2).contiguous();
 }
 
-torch::Tensor scores_of(const torch::Tensor& q, const torch::Tensor& k,
-                        int64_t prefix, bool sees_itself) {
-  const double scale = 1 / std::sqrt(static_cast<double>(q.size(3)));
-  return torch::matmul(q * scale, k.transpose(2, 3)) +
-         causal_mask(q.size(2), prefix, sees_itself, q.options());
+torch::Tensor causal_scores(const torch::Tensor& q, const torch::Tensor& k,
+                            int64_t prefix, bool sees_itself) {
+  return attention_scores(
+      q, k, causal_mask(q.size(2), prefix, sees_itself, q.options()));
 }
 
 }  // namespace
@@ -108,7 +107,7 @@ PackedAttention packed_causal_attention(const torch::Tensor& qkv, int64_t heads,
     return packed_causal_attention_cuda(qkv, heads, prefix, sees_itself);
   }
   const auto [q, k, v] = unpack(qkv, heads);
-  const auto scores = scores_of(q, k, prefix, sees_itself);
+  const auto scores = causal_scores(q, k, prefix, sees_itself);
   return {pack(torch::matmul(torch::softmax(scores, -1), v)),
           torch::logsumexp(scores, -1)};
 }
@@ -124,7 +123,7 @@ torch::Tensor packed_causal_attention_backward(const torch::Tensor& grad,
   }
   const auto [q, k, v] = unpack(qkv, heads);
   const double scale = 1 / std::sqrt(static_cast<double>(q.size(3)));
-  const auto p = torch::exp(scores_of(q, k, prefix, sees_itself) -
+  const auto p = torch::exp(causal_scores(q, k, prefix, sees_itself) -
                             forward.log_sum.unsqueeze(-1));
   const auto by_head = [&](const torch::Tensor& x) {
     return x.view({x.size(0), x.size(1), heads, -1}).transpose(1, 2);
@@ -144,12 +143,17 @@ torch::Tensor causal_attention(const torch::Tensor& q, const torch::Tensor& k,
   return CausalAttention::apply(q, k, v, prefix, sees_itself);
 }
 
+torch::Tensor attention_scores(const torch::Tensor& q, const torch::Tensor& k,
+                               const torch::Tensor& mask) {
+  const double scale = 1 / std::sqrt(static_cast<double>(q.size(3)));
+  const auto scores = torch::matmul(q * scale, k.transpose(2, 3));
+  return mask.defined() ? scores + mask : scores;
+}
+
 torch::Tensor masked_attention(const torch::Tensor& q, const torch::Tensor& k,
                                const torch::Tensor& v,
                                const torch::Tensor& mask) {
-  const double scale = 1 / std::sqrt(static_cast<double>(q.size(3)));
-  const auto scores = torch::matmul(q * scale, k.transpose(2, 3)) + mask;
-  return torch::matmul(torch::softmax(scores, -1), v);
+  return torch::matmul(torch::softmax(attention_scores(q, k, mask), -1), v);
 }
 
 torch::Tensor causal_mask(int64_t tokens, int64_t prefix, bool sees_itself,

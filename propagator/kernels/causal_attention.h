@@ -32,6 +32,10 @@ torch::Tensor packed_causal_attention_backward(const torch::Tensor& grad,
 // Whether there is a kernel for this device, type and depth of head.
 bool packed_attention_is_fused(const torch::Tensor& x, int64_t heads);
 
+// q kᵀ / √D + mask, (B, H, queries, keys); an undefined mask hides nothing.
+torch::Tensor attention_scores(const torch::Tensor& q, const torch::Tensor& k,
+                               const torch::Tensor& mask = {});
+
 // The same as one product under a mask of 0 and -∞, in plain operations.
 torch::Tensor masked_attention(const torch::Tensor& q, const torch::Tensor& k,
                                const torch::Tensor& v,

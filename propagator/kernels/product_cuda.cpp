@@ -135,8 +135,9 @@ void product_cuda(torch::Tensor out, const torch::Tensor& a,
     return;
   }
   if (out.stride(-1) != 1) {  // the transpose is the same work
-    const bool plain = !o.bias.defined();
-    if (!plain) throw UsageError("[product] a transposed result has no bias");
+    if (o.bias.defined()) {
+      throw UsageError("[product] a transposed result has no bias");
+    }
     auto options = o;
     if (o.add.defined()) options.add = o.add.transpose(-2, -1);
     product_cuda(out.transpose(-2, -1), b.transpose(-2, -1),

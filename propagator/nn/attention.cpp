@@ -86,10 +86,9 @@ torch::Tensor MultiHeadAttentionImpl::weights(const torch::Tensor& x,
   const auto seen = causal ? x : x.slice(1, 0, mask.prefix);
   const auto q = split(torch::linear(x, query()));
   const auto k = split(torch::linear(seen, key()));
-  const double scale = 1 / std::sqrt(static_cast<double>(q.size(3)));
-  auto scores = torch::matmul(q * scale, k.transpose(2, 3));
-  if (causal) scores = scores + mask.additive(x.size(1), x.options());
-  return torch::softmax(scores, -1);
+  const auto hidden =
+      causal ? mask.additive(x.size(1), x.options()) : torch::Tensor();
+  return torch::softmax(kernels::attention_scores(q, k, hidden), -1);
 }
 
 torch::Tensor MultiHeadAttentionImpl::block(const torch::Tensor& x,
@@ -98,9 +97,7 @@ torch::Tensor MultiHeadAttentionImpl::block(const torch::Tensor& x,
   const auto q = split(torch::linear(x, query()));
   const auto k = split(torch::linear(visible, key()));
   const auto v = split(torch::linear(visible, value()));
-  const double scale = 1 / std::sqrt(static_cast<double>(q.size(3)));
-  const auto scores = torch::matmul(q * scale, k.transpose(2, 3));
-  return output_(merge(torch::matmul(torch::softmax(scores, -1), v)));
+  return output_(merge(kernels::masked_attention(q, k, v, /*mask=*/{})));
 }
 
 // With P visible tokens, q_i · k_j = x_i · (Wqᵀ k_j) and the output is

@@ -37,6 +37,10 @@ struct Shape {
   Tensor by_head(const Tensor& x) const {
     return x.view({x.size(0), heads, depth()}).transpose(0, 1);
   }
+  // Folded keys or values (B, P·H, C) as (H, B·P, C)
+  Tensor folded_by_head(const Tensor& x) const {
+    return x.view({batch * prefix, heads, width}).transpose(0, 1);
+  }
 };
 
 // Where the gradient of a parameter is kept.
@@ -86,12 +90,10 @@ Folded fold(const Tensor& y, const LayerWeights& w, const Shape& s) {
   product(f.kv, f.seen, weights.kv.t());
   f.keys = torch::empty({s.batch, s.keys(), c}, y.options());
   f.values = torch::empty_like(f.keys);
-  const auto heads_of = [&](const Tensor& folded) {
-    return folded.view({rows, s.heads, c}).transpose(0, 1);
-  };
-  product(heads_of(f.keys), s.by_head(f.kv.narrow(1, 0, c)), weights.query,
-          {.scale = s.scale()});
-  product(heads_of(f.values), s.by_head(f.kv.narrow(1, c, c)), weights.output);
+  product(s.folded_by_head(f.keys), s.by_head(f.kv.narrow(1, 0, c)),
+          weights.query, {.scale = s.scale()});
+  product(s.folded_by_head(f.values), s.by_head(f.kv.narrow(1, c, c)),
+          weights.output);
   return f;
 }
 
@@ -100,16 +102,13 @@ Folded fold(const Tensor& y, const LayerWeights& w, const Shape& s) {
 Tensor fold_backward(const Folded& f, const Tensor& dkeys,
                      const Tensor& dvalues, const LayerWeights& w,
                      const Shape& s, Beside& beside) {
-  const int64_t c = s.width, rows = s.batch * s.prefix;
+  const int64_t c = s.width;
   const auto weights = folding_weights(w.qkv, w.output, s);
   const auto gradients =
       folding_weights(gradient_of(w.qkv), gradient_of(w.output), s);
-  const auto heads_of = [&](const Tensor& folded) {
-    return folded.view({rows, s.heads, c}).transpose(0, 1);
-  };
   const auto k = s.by_head(f.kv.narrow(1, 0, c));
   const auto v = s.by_head(f.kv.narrow(1, c, c));
-  const auto dk = heads_of(dkeys), dv = heads_of(dvalues);
+  const auto dk = s.folded_by_head(dkeys), dv = s.folded_by_head(dvalues);
   auto dkv = torch::empty_like(f.kv);
   product(s.by_head(dkv.narrow(1, 0, c)), dk, weights.query.transpose(1, 2),
           {.scale = s.scale()});

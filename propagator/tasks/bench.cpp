@@ -170,14 +170,6 @@ BenchResult bench_eval(const Experiment& experiment, const Runtime& runtime,
 
 }  // namespace
 
-std::string BenchResult::bound_by() const {
-  return share_of_products >= share_of_copy ? "products" : "copy";
-}
-
-double BenchResult::share_of_limit() const {
-  return std::max(share_of_products, share_of_copy);
-}
-
 double BenchResult::seconds_per_case() const {
   return ms.median * 1e-3 / number(cases);
 }
@@ -196,10 +188,10 @@ nlohmann::json BenchResult::to_json() const {
                       {"cases_per_second", 1 / seconds_per_case()},
                       {"operations", operations},
                       {"bytes", bytes},
-                      {"share_of_products", share_of_products},
-                      {"share_of_copy", share_of_copy},
-                      {"share_of_limit", share_of_limit()},
-                      {"bound_by", bound_by()}};
+                      {"share_of_products", shares.of_products},
+                      {"share_of_copy", shares.of_copy},
+                      {"share_of_limit", shares.of_nearer()},
+                      {"bound_by", shares.bound_by()}};
   if (floor_ms) {
     json["floor_ms"] = *floor_ms;
     json["floor_ratio"] = ms.median / *floor_ms;
@@ -242,9 +234,8 @@ BenchResult run_bench(const BenchKind& kind, const Experiment& experiment,
   plate_of(experiment);  // refuses other tasks
   auto result = kind.measure(experiment, runtime, options);
   result.config_sha256 = experiment.hash();
-  const double seconds = result.ms.median * 1e-3;
-  result.share_of_products = result.operations / seconds / limits.operations;
-  result.share_of_copy = result.bytes / seconds / limits.bytes;
+  result.shares = shares_of(limits, result.ms.median * 1e-3, result.operations,
+                            result.bytes);
   return result;
 }
 

@@ -23,12 +23,9 @@ struct BenchResult {
   int64_t cases;
   Spread ms;
   double operations, bytes;
-  double share_of_products = 0, share_of_copy = 0;  // of the two limits
+  Shares shares = {};
   std::optional<double> floor_ms = {};  // of a step's matrix products alone
 
-  // The limit that is nearer, "products" or "copy", and the share of it.
-  std::string bound_by() const;
-  double share_of_limit() const;
   double seconds_per_case() const;
   nlohmann::json to_json() const;
 };

@@ -37,9 +37,6 @@ struct Setting {
 
   int64_t tokens() const { return sizes.batch * sizes.frames; }
   bool on_cuda() const { return runtime.device.is_cuda(); }
-  // Of the causal mask: see HeatFormer::mask.
-  int64_t prefix() const { return sizes.visible + (sizes.honest ? 1 : 0); }
-  bool sees_itself() const { return sizes.honest; }
 
   Tensor random(at::IntArrayRef shape) const {
     return torch::randn(shape, runtime.options());
@@ -181,14 +178,14 @@ struct CausalInputs {
         q(part_of(qkv, 0, s.sizes.heads)),
         k(part_of(qkv, 1, s.sizes.heads)),
         v(part_of(qkv, 2, s.sizes.heads)),
-        mask(kernels::causal_mask(s.sizes.frames, s.prefix(), s.sees_itself(),
-                                  s.runtime.options())),
+        mask(kernels::causal_mask(s.sizes.frames, s.sizes.prefix(),
+                                  s.sizes.sees_itself(), s.runtime.options())),
         packed(kernels::packed_attention_is_fused(
             qkv.narrow(2, 0, s.sizes.width), s.sizes.heads)),
         blocks(s.runtime.device.is_cpu()),
         pairs(0) {
     for (int64_t i = 0; i < s.sizes.frames; ++i) {
-      pairs += number(std::max(s.prefix(), s.sees_itself() ? i + 1 : i));
+      pairs += number(s.sizes.keys_seen(i + 1));
     }
     pairs *= number(s.sizes.batch * s.sizes.heads);
   }
@@ -196,8 +193,8 @@ struct CausalInputs {
 
 Operator causal_attention(const Setting& s) {
   const CausalInputs in(s);
-  const int64_t heads = s.sizes.heads, prefix = s.prefix();
-  const bool sees_itself = s.sees_itself();
+  const int64_t heads = s.sizes.heads, prefix = s.sizes.prefix();
+  const bool sees_itself = s.sizes.sees_itself();
   const auto out =
       kernels::packed_causal_attention(in.qkv, heads, prefix, sees_itself);
   std::function<void()> ours = [=] {
@@ -234,8 +231,8 @@ std::function<void()> backward_in_blocks(const Setting& s,
   for (const auto& x : {in.q, in.k, in.v}) {
     inputs.push_back(x.detach().requires_grad_());
   }
-  const auto out = kernels::causal_attention(inputs[0], inputs[1], inputs[2],
-                                             s.prefix(), s.sees_itself());
+  const auto out = kernels::causal_attention(
+      inputs[0], inputs[1], inputs[2], s.sizes.prefix(), s.sizes.sees_itself());
   const auto g = by_head(grad, in.q.size(1));
   return [=] {
     const auto d =
@@ -246,14 +243,13 @@ std::function<void()> backward_in_blocks(const Setting& s,
 
 Operator causal_attention_backward(const Setting& s) {
   const CausalInputs in(s);
-  const int64_t heads = s.sizes.heads, prefix = s.prefix();
-  const bool sees_itself = s.sees_itself();
+  const int64_t heads = s.sizes.heads, prefix = s.sizes.prefix();
+  const bool sees_itself = s.sizes.sees_itself();
   const auto out =
       kernels::packed_causal_attention(in.qkv, heads, prefix, sees_itself);
   const auto grad = s.random(out.out.sizes());
-  const double scale = 1 / std::sqrt(number(in.q.size(3)));
-  const auto p = torch::softmax(
-      torch::matmul(in.q * scale, in.k.transpose(2, 3)) + in.mask, -1);
+  const auto p =
+      torch::softmax(kernels::attention_scores(in.q, in.k, in.mask), -1);
   std::function<void()> ours = [=] {
     kernels::packed_causal_attention_backward(grad, in.qkv, out, heads, prefix,
                                               sees_itself);
@@ -408,8 +404,8 @@ nlohmann::json KernelResult::to_json() const {
           {"reference_us", reference_us},
           {"bytes", bytes},
           {"operations", operations},
-          {"share_of_limit", share_of_limit},
-          {"bound_by", bound_by}};
+          {"share_of_limit", shares.of_nearer()},
+          {"bound_by", shares.bound_by()}};
 }
 
 std::vector<KernelResult> bench_kernels(const Experiment& experiment,
@@ -432,11 +428,7 @@ std::vector<KernelResult> bench_kernels(const Experiment& experiment,
                              : ours;
     KernelResult result{name,  work.has_kernel, ours,
                         plain, work.bytes,      work.operations};
-    const double seconds = ours * 1e-6;
-    const double of_products = work.operations / seconds / limits.operations;
-    const double of_copy = result.bytes_per_second() / limits.bytes;
-    result.share_of_limit = std::max(of_products, of_copy);
-    result.bound_by = of_products >= of_copy ? "products" : "copy";
+    result.shares = shares_of(limits, ours * 1e-6, work.operations, work.bytes);
     results.push_back(result);
   }
   return results;

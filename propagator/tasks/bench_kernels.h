@@ -12,8 +12,7 @@ struct KernelResult {
   double ours_us, reference_us;  // medians of one call
   double bytes;                  // the least that is read and written
   double operations;             // with floating-point numbers
-  double share_of_limit = 0;     // of the limit that is nearer
-  std::string bound_by = {};     // "products" or "copy"
+  Shares shares = {};
 
   double bytes_per_second() const { return bytes / (ours_us * 1e-6); }
   nlohmann::json to_json() const;

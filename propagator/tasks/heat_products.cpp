@@ -70,11 +70,9 @@ void add_block_attention(const HeatSizes& s, std::vector<Product>& layer) {
 
 void add_causal_attention(const HeatSizes& s, std::vector<Product>& layer) {
   add_projections(s, layer);
-  const int64_t prefix = s.honest ? s.visible + 1 : s.visible;
   for (int64_t begin = 0; begin < s.frames; begin += kQueries) {
     const int64_t end = std::min(begin + kQueries, s.frames);
-    add_attention(s, end - begin, std::max(prefix, s.honest ? end : end - 1),
-                  layer);
+    add_attention(s, end - begin, s.keys_seen(end), layer);
   }
 }
 

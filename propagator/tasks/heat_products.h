@@ -1,5 +1,6 @@
 #pragma once
 
+#include <algorithm>
 #include <cstdint>
 #include <vector>
 
@@ -21,6 +22,14 @@ struct HeatSizes {
   int64_t batch, frames, rows, cols, nodes;
   int64_t visible, width, layers, heads, feed_forward;
   bool causal, honest;
+
+  // Of the causal mask: see HeatFormer::mask.
+  int64_t prefix() const { return honest ? visible + 1 : visible; }
+  bool sees_itself() const { return honest; }
+  // The keys that the queries before `end` see at most.
+  int64_t keys_seen(int64_t end) const {
+    return std::max(prefix(), sees_itself() ? end : end - 1);
+  }
 
   // UsageError if the experiment has another model.
   explicit HeatSizes(const Experiment& experiment);

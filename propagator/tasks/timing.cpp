@@ -70,4 +70,16 @@ Limits measure_limits(const Runtime& runtime) {
           2 * static_cast<double>(bytes) / (copied.fastest * 1e-3)};
 }
 
+std::string Shares::bound_by() const {
+  return of_products >= of_copy ? "products" : "copy";
+}
+
+double Shares::of_nearer() const { return std::max(of_products, of_copy); }
+
+Shares shares_of(const Limits& limits, double seconds, double operations,
+                 double bytes) {
+  return {operations / seconds / limits.operations,
+          bytes / seconds / limits.bytes};
+}
+
 }  // namespace propagator::tasks

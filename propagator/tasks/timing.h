@@ -34,4 +34,15 @@ struct Limits {
 };
 Limits measure_limits(const Runtime& runtime);
 
+// How near to these limits some work came.
+struct Shares {
+  double of_products = 0, of_copy = 0;
+
+  // The limit that is nearer, "products" or "copy", and the share of it.
+  std::string bound_by() const;
+  double of_nearer() const;
+};
+Shares shares_of(const Limits& limits, double seconds, double operations,
+                 double bytes);
+
 }  // namespace propagator::tasks
