@@ -98,10 +98,9 @@ std::string command_of(const Options& o, const Row& row) {
 
 // The row's file under results/: the median over seeds beside the document's
 // number, and the whole result of the seed that has it.
-json summarise(const Options& o, const Row& row, double most,
+json summarise(const Options& o, const Row& row,
+               const tasks::Experiment& experiment,
                const std::vector<json>& results) {
-  auto document = config::Document::from_file(row.file);
-  const tasks::Experiment experiment(document);
   const auto& task = experiment.task();
   std::vector<std::pair<double, size_t>> values;
   json seeds;
@@ -121,7 +120,7 @@ json summarise(const Options& o, const Row& row, double most,
           {"value", median},
           {"spread", values.back().first - values.front().first},
           {"document", document_value ? json(*document_value) : nullptr},
-          {"band", {0, most}},
+          {"band", {0, experiment.reproduce().most}},
           {"seeds", seeds},
           {"device", typical.at("device")},
           {"precision", typical.at("precision")},
@@ -138,14 +137,15 @@ int reproduce(const Options& o) {
   for (const auto& row : find_rows(o)) {
     auto document = config::Document::from_file(row.file);
     o.overrides.apply_to(document);
-    const double most = tasks::Experiment(document).reproduce().most;
+    const tasks::Experiment experiment(document);
+    const double most = experiment.reproduce().most;
     std::vector<json> results;
     for (int64_t seed = 0; seed < o.seeds; ++seed) {
       auto [status, result] = run_seed(o, row, seed);
       if (status != 0) return status;
       results.push_back(std::move(result));
     }
-    const auto summary = summarise(o, row, most, results);
+    const auto summary = summarise(o, row, experiment, results);
     const auto file = fs::path(o.out) / (row.name + ".json");
     write_file_atomically(file, summary.dump(2) + "\n");
     const double value = summary.at("value");

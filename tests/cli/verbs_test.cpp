@@ -191,6 +191,19 @@ TEST_F(Verbs, ReproduceWritesTheRowAndTellsItsBand) {
       << unknown.output;
 }
 
+TEST_F(Verbs, ReproduceLabelsWhatItTrainedNotWhatTheFileSays) {
+  const auto done =
+      testing::propagator("-q reproduce forecast/tiny --runs " + path("rows") +
+                          " --out " + path("results") +
+                          " -s train.max_steps=6 -s model.inputs=published"
+                          " -s eval.protocol=published");
+  ASSERT_EQ(done.status, 0) << done.output;
+  const auto row =
+      nlohmann::json::parse(read_file(folder / "results/forecast/tiny.json"));
+  EXPECT_EQ(row.at("mode"), "published");
+  EXPECT_EQ(row.at("result").at("mode"), "published");
+}
+
 TEST_F(Verbs, BenchMeasuresAndCounts) {
   const auto all = json_of(
       "bench heat-step data eval --json --repeats 3 --cases 5 --config " +
