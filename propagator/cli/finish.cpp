@@ -1,6 +1,7 @@
 #include "propagator/cli/finish.h"
 
 #include <ATen/Parallel.h>
+#include <dlfcn.h>
 #include <sys/utsname.h>
 #include <torch/version.h>
 
@@ -19,16 +20,34 @@ namespace {
 
 using nlohmann::json;
 
-json provenance(const tasks::Experiment& experiment, const Runtime& runtime) {
+// "NVIDIA H200", or "Linux x86_64" for a run on the CPU. libtorch's C++
+// interface does not tell a GPU's name; the driver in the process does.
+std::string machine_name(const Runtime& runtime) {
   utsname machine{};
   uname(&machine);
+  std::string name = fmt::format("{} {}", machine.sysname, machine.machine);
+  if (!runtime.device.is_cuda()) return name;
+  void* driver = dlopen("libcuda.so.1", RTLD_LAZY);
+  if (driver == nullptr) return name;
+  using DeviceName = int (*)(char* name, int size, int device);
+  const auto tell =
+      reinterpret_cast<DeviceName>(dlsym(driver, "cuDeviceGetName"));
+  char gpu[256] = "";
+  if (tell != nullptr && tell(gpu, sizeof gpu, runtime.device.index()) == 0) {
+    name = gpu;
+  }
+  dlclose(driver);
+  return name;
+}
+
+json provenance(const tasks::Experiment& experiment, const Runtime& runtime) {
   return {{"config_sha256", experiment.hash()},
           {"code", fmt::format("{} {}", kVersion, kCommit)},
           {"seed", experiment.run().seed},
           {"device", runtime.device_name()},
           {"precision", config::name_of(runtime.precision)},
           {"threads", at::get_num_threads()},
-          {"machine", fmt::format("{} {}", machine.sysname, machine.machine)},
+          {"machine", machine_name(runtime)},
           {"libtorch", TORCH_VERSION}};
 }
 

@@ -13,9 +13,9 @@ void add_column_sums(torch::Tensor out, const torch::Tensor& a) {
 }
 
 void relu_backward(torch::Tensor dy, const torch::Tensor& y,
-                   torch::Tensor dbias) {
+                   torch::Tensor dbias, Beside& beside) {
   if (dy.is_cuda()) {
-    relu_backward_cuda(dy, y, dbias);
+    relu_backward_cuda(dy, y, dbias, beside);
   } else {
     dy.mul_(y > 0);
     dbias.add_(dy.sum(0));

@@ -127,10 +127,8 @@ __global__ void __launch_bounds__(kThreads)
 }
 
 template <class Real, template <class> class Term>
-void launch_sums(const Term<Real>& term, bool aligned, int64_t rows,
-                 int64_t width, Real* out, Real* workspace,
-                 cudaStream_t stream) {
-  if (rows == 0) return;
+void launch_partials(const Term<Real>& term, bool aligned, int64_t rows,
+                     int64_t width, Real* workspace, cudaStream_t stream) {
   const int64_t blocks = row_blocks<Real>(rows, width);
   const auto launch = [&](auto pack) {
     using P = decltype(pack);
@@ -144,8 +142,16 @@ void launch_sums(const Term<Real>& term, bool aligned, int64_t rows,
   } else {
     launch(Pack<Real, 1>{});
   }
-  launch_add_partials<Real>(workspace, blocks, width, width, out, nullptr,
-                            stream);
+}
+
+template <class Real, template <class> class Term>
+void launch_sums(const Term<Real>& term, bool aligned, int64_t rows,
+                 int64_t width, Real* out, Real* workspace,
+                 cudaStream_t stream) {
+  if (rows == 0) return;
+  launch_partials(term, aligned, rows, width, workspace, stream);
+  launch_add_partials<Real>(workspace, row_blocks<Real>(rows, width), width,
+                            width, out, nullptr, stream);
 }
 
 }  // namespace
@@ -163,11 +169,15 @@ void launch_column_sums(const Real* a, int64_t rows, int64_t width, Real* out,
 }
 
 template <class Real>
-void launch_relu_column_sums(Real* dy, const Real* y, int64_t rows,
-                             int64_t width, Real* out, Real* workspace,
-                             cudaStream_t stream) {
-  launch_sums(Relu<Real>{dy, y}, aligned_to_16(dy, y, workspace), rows, width,
-              out, workspace, stream);
+void launch_relu_partials(Real* dy, const Real* y, int64_t rows, int64_t width,
+                          Real* workspace, cudaStream_t stream) {
+  launch_partials(Relu<Real>{dy, y}, aligned_to_16(dy, y, workspace), rows,
+                  width, workspace, stream);
+}
+
+template <class Real>
+int64_t column_sums_blocks(int64_t rows, int64_t width) {
+  return row_blocks<Real>(rows, width);
 }
 
 template <class Real>
@@ -189,16 +199,17 @@ void launch_add_partials(const Real* partials, int64_t blocks, int64_t width,
                                               first, second);
 }
 
-#define INSTANTIATE(Real)                                                     \
-  template int64_t column_sums_workspace<Real>(int64_t, int64_t);             \
-  template void launch_column_sums(const Real*, int64_t, int64_t, Real*,      \
-                                   Real*, cudaStream_t);                      \
-  template void launch_relu_column_sums(Real*, const Real*, int64_t, int64_t, \
-                                        Real*, Real*, cudaStream_t);          \
-  template void launch_normalised_column_sums(                                \
-      const Real*, const Real*, const Real*, const Real*, int64_t, int64_t,   \
-      Real*, Real*, cudaStream_t);                                            \
-  template void launch_add_partials(const Real*, int64_t, int64_t, int64_t,   \
+#define INSTANTIATE(Real)                                                   \
+  template int64_t column_sums_workspace<Real>(int64_t, int64_t);           \
+  template void launch_column_sums(const Real*, int64_t, int64_t, Real*,    \
+                                   Real*, cudaStream_t);                    \
+  template void launch_relu_partials(Real*, const Real*, int64_t, int64_t,  \
+                                     Real*, cudaStream_t);                  \
+  template int64_t column_sums_blocks<Real>(int64_t, int64_t);              \
+  template void launch_normalised_column_sums(                              \
+      const Real*, const Real*, const Real*, const Real*, int64_t, int64_t, \
+      Real*, Real*, cudaStream_t);                                          \
+  template void launch_add_partials(const Real*, int64_t, int64_t, int64_t, \
                                     Real*, Real*, cudaStream_t);
 INSTANTIATE(float)
 INSTANTIATE(double)

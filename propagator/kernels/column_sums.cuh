@@ -18,11 +18,13 @@ template <class Real>
 void launch_column_sums(const Real* a, int64_t rows, int64_t width, Real* out,
                         Real* workspace, cudaStream_t stream);
 
-// The same of dy where y > 0; elsewhere dy becomes 0.
+// The first stage of the same for dy where y > 0, while elsewhere dy becomes 0;
+// `launch_add_partials` of that many blocks is the second.
 template <class Real>
-void launch_relu_column_sums(Real* dy, const Real* y, int64_t rows,
-                             int64_t width, Real* out, Real* workspace,
-                             cudaStream_t stream);
+void launch_relu_partials(Real* dy, const Real* y, int64_t rows, int64_t width,
+                          Real* workspace, cudaStream_t stream);
+template <class Real>
+int64_t column_sums_blocks(int64_t rows, int64_t width);
 
 // out[c] += Σ_n a[n, c] (x[n, c] - mean[n]) rstd[n]: the gradient of a gain.
 template <class Real>

@@ -2,14 +2,16 @@
 
 #include <torch/types.h>
 
+#include "propagator/kernels/beside.h"
+
 namespace propagator::kernels {
 
 // out (C) += Σ_n a[n, :], the gradient of a bias.
 void add_column_sums(torch::Tensor out, const torch::Tensor& a);
 
 // The way back through y = relu(x + bias), in place of dy, with the gradient of
-// the bias: dy ← dy where y > 0, else 0; dbias += Σ_n dy[n, :].
+// the bias, beside: dy ← dy where y > 0, else 0; dbias += Σ_n dy[n, :].
 void relu_backward(torch::Tensor dy, const torch::Tensor& y,
-                   torch::Tensor dbias);
+                   torch::Tensor dbias, Beside& beside);
 
 }  // namespace propagator::kernels

@@ -7,6 +7,7 @@
 #include "propagator/kernels/adam.cuh"
 #include "propagator/kernels/cached_attention.cuh"
 #include "propagator/kernels/causal_attention.cuh"
+#include "propagator/kernels/collapse.cuh"
 #include "propagator/kernels/column_sums.cuh"
 #include "propagator/kernels/layer_norm.cuh"
 #include "propagator/kernels/plate_loss.cuh"
@@ -63,15 +64,21 @@ void add_column_sums_cuda(torch::Tensor out, const torch::Tensor& a) {
 }
 
 void relu_backward_cuda(torch::Tensor dy, const torch::Tensor& y,
-                        torch::Tensor dbias) {
+                        torch::Tensor dbias, Beside& beside) {
   const int64_t rows = dy.size(0), width = dy.size(1);
   dispatch(dy, [&](auto real) {
     using Real = decltype(real);
     const auto workspace =
         torch::empty({column_sums_workspace<Real>(rows, width)}, dy.options());
-    launch_relu_column_sums<Real>(
-        pointer<Real>(dy), pointer<Real>(y), rows, width, pointer<Real>(dbias),
-        pointer<Real>(workspace), getCurrentCUDAStream());
+    launch_relu_partials<Real>(pointer<Real>(dy), pointer<Real>(y), rows, width,
+                               pointer<Real>(workspace),
+                               getCurrentCUDAStream());
+    beside.keep({workspace});
+    beside.run([&] {
+      launch_add_partials<Real>(
+          pointer<Real>(workspace), column_sums_blocks<Real>(rows, width),
+          width, width, pointer<Real>(dbias), nullptr, getCurrentCUDAStream());
+    });
   });
 }
 
@@ -160,6 +167,31 @@ torch::Tensor packed_causal_attention_backward_cuda(
   return dqkv;
 }
 
+Collapsed collapse_cuda(const torch::Tensor& w, const torch::Tensor& encoding) {
+  const int64_t outputs = w.size(0), places = encoding.size(0);
+  const auto sums = torch::empty({outputs, places}, w.options());
+  const auto products = torch::empty_like(sums);
+  dispatch(w, [&](auto real) {
+    using Real = decltype(real);
+    launch_collapse<Real>(pointer<Real>(w), pointer<Real>(encoding), outputs,
+                          places, encoding.size(1), pointer<Real>(sums),
+                          pointer<Real>(products), getCurrentCUDAStream());
+  });
+  return {sums, products.sum(1)};
+}
+
+void collapse_backward_cuda(torch::Tensor dw, const torch::Tensor& dweight,
+                            const torch::Tensor& doffset,
+                            const torch::Tensor& encoding) {
+  dispatch(dw, [&](auto real) {
+    using Real = decltype(real);
+    launch_collapse_backward<Real>(
+        pointer<Real>(dw), pointer<Real>(dweight), pointer<Real>(doffset),
+        pointer<Real>(encoding), dw.size(0), encoding.size(0), encoding.size(1),
+        getCurrentCUDAStream());
+  });
+}
+
 LayerNormed layer_norm_cuda(const torch::Tensor& x, const torch::Tensor& weight,
                             const torch::Tensor& bias, double eps) {
   const LayerNormed out{torch::empty_like(x),
@@ -179,21 +211,30 @@ LayerNormed layer_norm_cuda(const torch::Tensor& x, const torch::Tensor& weight,
 torch::Tensor layer_norm_backward_cuda(
     const torch::Tensor& dy, const torch::Tensor& x, const LayerNormed& forward,
     const torch::Tensor& weight, const torch::Tensor& residual,
-    torch::Tensor dweight, torch::Tensor dbias) {
+    torch::Tensor dweight, torch::Tensor dbias, Beside& beside) {
   const int64_t rows = x.size(0), width = x.size(1);
   const auto dx = torch::empty_like(x);
   dispatch(x, [&](auto real) {
     using Real = decltype(real);
     const auto workspace =
         torch::empty({layer_norm_workspace<Real>(rows, width)}, x.options());
-    launch_layer_norm_gradient<Real>(
-        {rows, width, pointer<Real>(dy), pointer<Real>(x),
-         pointer<Real>(forward.mean), pointer<Real>(forward.rstd),
-         pointer<Real>(weight),
-         residual.defined() ? pointer<Real>(residual) : nullptr,
-         pointer<Real>(dx), pointer<Real>(dweight), pointer<Real>(dbias),
-         pointer<Real>(workspace)},
-        getCurrentCUDAStream());
+    const LayerNormGradient<Real> in{
+        rows,
+        width,
+        pointer<Real>(dy),
+        pointer<Real>(x),
+        pointer<Real>(forward.mean),
+        pointer<Real>(forward.rstd),
+        pointer<Real>(weight),
+        residual.defined() ? pointer<Real>(residual) : nullptr,
+        pointer<Real>(dx),
+        pointer<Real>(dweight),
+        pointer<Real>(dbias),
+        pointer<Real>(workspace)};
+    launch_layer_norm_gradient(in, getCurrentCUDAStream());
+    beside.keep({workspace, dy});
+    beside.run(
+        [&] { launch_layer_norm_gradient_sums(in, getCurrentCUDAStream()); });
   });
   return dx;
 }

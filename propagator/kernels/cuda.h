@@ -2,6 +2,7 @@
 
 #include "propagator/kernels/adam.h"
 #include "propagator/kernels/causal_attention.h"
+#include "propagator/kernels/collapse.h"
 #include "propagator/kernels/layer_norm.h"
 #include "propagator/kernels/plate_loss.h"
 #include "propagator/kernels/product.h"
@@ -20,7 +21,7 @@ torch::Tensor adam_cuda(torch::Tensor w, const torch::Tensor& grad,
 
 void add_column_sums_cuda(torch::Tensor out, const torch::Tensor& a);
 void relu_backward_cuda(torch::Tensor dy, const torch::Tensor& y,
-                        torch::Tensor dbias);
+                        torch::Tensor dbias, Beside& beside);
 
 bool cached_attention_cuda_has_depth(int64_t depth);
 torch::Tensor cached_attention_cuda(const torch::Tensor& q,
@@ -37,12 +38,17 @@ torch::Tensor packed_causal_attention_backward_cuda(
     const PackedAttention& forward, int64_t heads, int64_t prefix,
     bool sees_itself);
 
+Collapsed collapse_cuda(const torch::Tensor& w, const torch::Tensor& encoding);
+void collapse_backward_cuda(torch::Tensor dw, const torch::Tensor& dweight,
+                            const torch::Tensor& doffset,
+                            const torch::Tensor& encoding);
+
 LayerNormed layer_norm_cuda(const torch::Tensor& x, const torch::Tensor& weight,
                             const torch::Tensor& bias, double eps);
 torch::Tensor layer_norm_backward_cuda(
     const torch::Tensor& dy, const torch::Tensor& x, const LayerNormed& forward,
     const torch::Tensor& weight, const torch::Tensor& residual,
-    torch::Tensor dweight, torch::Tensor dbias);
+    torch::Tensor dweight, torch::Tensor dbias, Beside& beside);
 
 // The gradient by the prediction, the four terms in float64, the total.
 struct PlateLossGradient {

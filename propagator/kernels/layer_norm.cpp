@@ -12,15 +12,13 @@ LayerNormed layer_norm(const torch::Tensor& x, const torch::Tensor& weight,
   return {y, mean, rstd};
 }
 
-torch::Tensor layer_norm_backward(const torch::Tensor& dy,
-                                  const torch::Tensor& x,
-                                  const LayerNormed& forward,
-                                  const torch::Tensor& weight,
-                                  const torch::Tensor& residual,
-                                  torch::Tensor dweight, torch::Tensor dbias) {
+torch::Tensor layer_norm_backward(
+    const torch::Tensor& dy, const torch::Tensor& x, const LayerNormed& forward,
+    const torch::Tensor& weight, const torch::Tensor& residual,
+    torch::Tensor dweight, torch::Tensor dbias, Beside& beside) {
   if (x.is_cuda()) {
     return layer_norm_backward_cuda(dy, x, forward, weight, residual, dweight,
-                                    dbias);
+                                    dbias, beside);
   }
   const auto scaled = (x - forward.mean) * forward.rstd;
   const auto g = dy * weight;

@@ -222,6 +222,12 @@ void with_packs(int64_t width, const Launch& launch) {
   }
 }
 
+template <class Real>
+bool rows_fit(const LayerNormGradient<Real>& in) {
+  return fits_registers<Real>(in.width) &&
+         aligned_to_16(in.dy, in.x, in.gamma, in.residual, in.dx, in.workspace);
+}
+
 }  // namespace
 
 template <class Real>
@@ -248,31 +254,40 @@ template <class Real>
 void launch_layer_norm_gradient(const LayerNormGradient<Real>& in,
                                 cudaStream_t stream) {
   if (in.rows == 0) return;
-  const bool aligned =
-      aligned_to_16(in.dy, in.x, in.gamma, in.residual, in.dx, in.workspace);
-  if (!aligned || !fits_registers<Real>(in.width)) {
-    launch_normalised_column_sums(in.dy, in.x, in.mean, in.rstd, in.rows,
-                                  in.width, in.dgamma, in.workspace, stream);
-    launch_column_sums(in.dy, in.rows, in.width, in.dbeta, in.workspace,
-                       stream);
+  if (!rows_fit(in)) {
     const auto blocks = static_cast<unsigned>(blocks_for(in.rows, kWarps));
     gradient_any<<<blocks, kThreads, 0, stream>>>(in);
     return;
   }
-  const int64_t blocks = gradient_blocks(in.rows);
+  const auto blocks = static_cast<unsigned>(gradient_blocks(in.rows));
   with_packs<Real>(in.width, [&](auto packs) {
-    gradient_rows<Real, packs>
-        <<<static_cast<unsigned>(blocks), kThreads, 0, stream>>>(in);
+    gradient_rows<Real, packs><<<blocks, kThreads, 0, stream>>>(in);
   });
-  launch_add_partials<Real>(in.workspace, blocks, 2 * in.width, in.width,
-                            in.dgamma, in.dbeta, stream);
+}
+
+template <class Real>
+void launch_layer_norm_gradient_sums(const LayerNormGradient<Real>& in,
+                                     cudaStream_t stream) {
+  if (in.rows == 0) return;
+  if (!rows_fit(in)) {
+    launch_normalised_column_sums(in.dy, in.x, in.mean, in.rstd, in.rows,
+                                  in.width, in.dgamma, in.workspace, stream);
+    launch_column_sums(in.dy, in.rows, in.width, in.dbeta, in.workspace,
+                       stream);
+    return;
+  }
+  launch_add_partials<Real>(in.workspace, gradient_blocks(in.rows),
+                            2 * in.width, in.width, in.dgamma, in.dbeta,
+                            stream);
 }
 
 #define INSTANTIATE(Real)                                                  \
   template void launch_layer_norm(const LayerNorm<Real>&, cudaStream_t);   \
   template int64_t layer_norm_workspace<Real>(int64_t, int64_t);           \
   template void launch_layer_norm_gradient(const LayerNormGradient<Real>&, \
-                                           cudaStream_t);
+                                           cudaStream_t);                  \
+  template void launch_layer_norm_gradient_sums(                           \
+      const LayerNormGradient<Real>&, cudaStream_t);
 INSTANTIATE(float)
 INSTANTIATE(double)
 #undef INSTANTIATE

@@ -27,7 +27,7 @@ void launch_layer_norm(const LayerNorm<Real>& in, cudaStream_t stream);
 //   dx = residual + rstd (g - mean_c g - x̂ mean_c(g x̂)),   g = dy gamma
 //   dgamma += Σ_n dy x̂,  dbeta += Σ_n dy.
 // `residual` is the gradient that reaches x past the norm, or null. dx may be
-// dy or residual.
+// residual.
 template <class Real>
 struct LayerNormGradient {
   int64_t rows, width;
@@ -46,8 +46,13 @@ struct LayerNormGradient {
 template <class Real>
 int64_t layer_norm_workspace(int64_t rows, int64_t width);
 
+// First dx, with partial sums left in the workspace; then those of dgamma and
+// dbeta, which may run on another stream.
 template <class Real>
 void launch_layer_norm_gradient(const LayerNormGradient<Real>& in,
                                 cudaStream_t stream);
+template <class Real>
+void launch_layer_norm_gradient_sums(const LayerNormGradient<Real>& in,
+                                     cudaStream_t stream);
 
 }  // namespace propagator::kernels

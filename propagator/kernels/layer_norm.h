@@ -2,6 +2,8 @@
 
 #include <torch/types.h>
 
+#include "propagator/kernels/beside.h"
+
 namespace propagator::kernels {
 
 // What a layer norm leaves for its backward.
@@ -17,12 +19,10 @@ LayerNormed layer_norm(const torch::Tensor& x, const torch::Tensor& weight,
 
 // Its gradient, plus the one that comes along the residual stream:
 //   dx = residual + (∂y/∂x)ᵀ dy   (an undefined residual is none),
-// while those of weight and bias are added to `dweight` and `dbias`.
-torch::Tensor layer_norm_backward(const torch::Tensor& dy,
-                                  const torch::Tensor& x,
-                                  const LayerNormed& forward,
-                                  const torch::Tensor& weight,
-                                  const torch::Tensor& residual,
-                                  torch::Tensor dweight, torch::Tensor dbias);
+// while those of weight and bias are added to `dweight` and `dbias`, beside.
+torch::Tensor layer_norm_backward(
+    const torch::Tensor& dy, const torch::Tensor& x, const LayerNormed& forward,
+    const torch::Tensor& weight, const torch::Tensor& residual,
+    torch::Tensor dweight, torch::Tensor dbias, Beside& beside);
 
 }  // namespace propagator::kernels

@@ -17,7 +17,8 @@ torch::Tensor adam_cuda(torch::Tensor, const torch::Tensor&, torch::Tensor,
   no_cuda();
 }
 void add_column_sums_cuda(torch::Tensor, const torch::Tensor&) { no_cuda(); }
-void relu_backward_cuda(torch::Tensor, const torch::Tensor&, torch::Tensor) {
+void relu_backward_cuda(torch::Tensor, const torch::Tensor&, torch::Tensor,
+                        Beside&) {
   no_cuda();
 }
 bool cached_attention_cuda_has_depth(int64_t) { return false; }
@@ -36,6 +37,13 @@ torch::Tensor packed_causal_attention_backward_cuda(const torch::Tensor&,
                                                     int64_t, int64_t, bool) {
   no_cuda();
 }
+Collapsed collapse_cuda(const torch::Tensor&, const torch::Tensor&) {
+  no_cuda();
+}
+void collapse_backward_cuda(torch::Tensor, const torch::Tensor&,
+                            const torch::Tensor&, const torch::Tensor&) {
+  no_cuda();
+}
 LayerNormed layer_norm_cuda(const torch::Tensor&, const torch::Tensor&,
                             const torch::Tensor&, double) {
   no_cuda();
@@ -44,7 +52,7 @@ torch::Tensor layer_norm_backward_cuda(const torch::Tensor&,
                                        const torch::Tensor&, const LayerNormed&,
                                        const torch::Tensor&,
                                        const torch::Tensor&, torch::Tensor,
-                                       torch::Tensor) {
+                                       torch::Tensor, Beside&) {
   no_cuda();
 }
 bool plate_loss_cuda_fits(const torch::Tensor&) { return false; }

@@ -1,7 +1,10 @@
 #include "propagator/nn/frame_embedding.h"
 
+#include <torch/csrc/autograd/custom_function.h>
 #include <torch/utils.h>
 
+#include "propagator/kernels/collapse.h"
+#include "propagator/nn/fused_layer.h"
 #include "propagator/nn/linear.h"
 #include "propagator/nn/positional_encoding.h"
 
@@ -13,6 +16,26 @@ int64_t input_size(const FrameEmbeddingOptions& o) {
       o.form == EmbeddingForm::kPublished ? o.width / 2 : 1;
   return o.rows * o.cols * features;
 }
+
+using Tensors = torch::autograd::variable_list;
+
+// Σ_f w and w · encoding; the gradient of w is added where it is kept, since
+// making it first would cost as much again.
+struct Collapse : torch::autograd::Function<Collapse> {
+  static Tensors forward(torch::autograd::AutogradContext* context,
+                         torch::Tensor w, torch::Tensor encoding) {
+    const auto parts = kernels::collapse(w, encoding);
+    context->save_for_backward({w, encoding});
+    return {parts.weight, parts.offset};
+  }
+  static Tensors backward(torch::autograd::AutogradContext* context,
+                          Tensors upstream) {
+    const auto saved = context->get_saved_variables();
+    kernels::collapse_backward(gradient_of(saved[0]), upstream[0].contiguous(),
+                               upstream[1].contiguous(), saved[1]);
+    return {torch::Tensor(), torch::Tensor()};
+  }
+};
 
 }  // namespace
 
@@ -29,9 +52,8 @@ FrameEmbeddingImpl::FrameEmbeddingImpl(const FrameEmbeddingOptions& options)
 }
 
 std::pair<torch::Tensor, torch::Tensor> FrameEmbeddingImpl::collapsed() const {
-  const auto& w = projection_->weight;  // (width, R·C·F)
-  return {w.view({options_.width, options_.rows * options_.cols, -1}).sum(2),
-          projection_->bias + torch::mv(w, encoding_.flatten())};
+  const auto parts = Collapse::apply(projection_->weight, encoding_);
+  return {parts[0], projection_->bias + parts[1]};
 }
 
 torch::Tensor FrameEmbeddingImpl::forward(const torch::Tensor& frames) {

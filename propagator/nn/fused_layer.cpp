@@ -43,13 +43,6 @@ struct Shape {
   }
 };
 
-// Where the gradient of a parameter is kept.
-Tensor gradient_of(const Tensor& parameter) {
-  auto& gradient = parameter.mutable_grad();
-  if (!gradient.defined()) gradient = torch::zeros_like(parameter);
-  return gradient;
-}
-
 // gradient of W += dyᵀ x
 void add_weight_gradient(const Tensor& gradient, const Tensor& dy,
                          const Tensor& x) {
@@ -279,17 +272,17 @@ struct FusedLayer : torch::autograd::Function<FusedLayer<Attention>> {
     });
     auto dhidden = torch::empty_like(hidden);
     product(dhidden, grad, w.down);
-    kernels::relu_backward(dhidden, hidden, gradient_of(w.up_bias));
+    kernels::relu_backward(dhidden, hidden, gradient_of(w.up_bias), beside);
     beside.run([&] { add_weight_gradient(gradient_of(w.up), dhidden, n2.y); });
     auto dy2 = torch::empty_like(x2);
     product(dy2, dhidden, w.up);
-    const auto dx2 = kernels::layer_norm_backward(dy2, x2, n2, w.norm2, grad,
-                                                  gradient_of(w.norm2),
-                                                  gradient_of(w.norm2_bias));
+    const auto dx2 = kernels::layer_norm_backward(
+        dy2, x2, n2, w.norm2, grad, gradient_of(w.norm2),
+        gradient_of(w.norm2_bias), beside);
     const auto dy = attention.backward(dx2, n1.y, w, s, beside);
-    const auto dx = kernels::layer_norm_backward(dy, x, n1, w.norm1, dx2,
-                                                 gradient_of(w.norm1),
-                                                 gradient_of(w.norm1_bias));
+    const auto dx = kernels::layer_norm_backward(
+        dy, x, n1, w.norm1, dx2, gradient_of(w.norm1),
+        gradient_of(w.norm1_bias), beside);
     beside.join();
     Tensors gradients(15);
     gradients[0] = dx.view({s.batch, s.tokens, s.width});
@@ -311,9 +304,11 @@ struct FusedNorm : torch::autograd::Function<FusedNorm> {
     const auto t = context->get_saved_variables();
     const auto& x = t[0];
     const auto dy = upstream[0].contiguous();
+    Beside beside(x.device());
     const auto dx = kernels::layer_norm_backward(
         dy.view(x.sizes()), x, {{}, t[1], t[2]}, t[3], {}, gradient_of(t[3]),
-        gradient_of(t[4]));
+        gradient_of(t[4]), beside);
+    beside.join();
     return {dx.view(dy.sizes()), Tensor(), Tensor(), Tensor()};
   }
 };
@@ -354,6 +349,12 @@ struct FusedLinear : torch::autograd::Function<FusedLinear> {
 };
 
 }  // namespace
+
+Tensor gradient_of(const Tensor& parameter) {
+  auto& gradient = parameter.mutable_grad();
+  if (!gradient.defined()) gradient = torch::zeros_like(parameter);
+  return gradient;
+}
 
 Tensor fused_norm(const Tensor& x, const Tensor& weight, const Tensor& bias,
                   double eps) {

@@ -14,6 +14,9 @@ struct LayerWeights {
   torch::Tensor down, down_bias;    // (C, F), (C)
 };
 
+// Where the gradient of a parameter is kept; zeros are made if there is none.
+torch::Tensor gradient_of(const torch::Tensor& parameter);
+
 // The layer with its backward written out, for training on a GPU, where each
 // of the few hundred small operators that autograd would make costs as much as
 // a product: residuals, biases and ReLU ride on the products, and gradients of

@@ -92,8 +92,9 @@ Operator layer_norm_backward(const Setting& s) {
   const auto mean = std::get<1>(plain), rstd = std::get<2>(plain);
   return {s.on_cuda(),
           [=] {
+            kernels::Beside beside(dy.device());
             kernels::layer_norm_backward(dy, x, ours, weight, residual, dweight,
-                                         dbias);
+                                         dbias, beside);
           },
           [=] {
             const auto [dx, dw, db] = torch::native_layer_norm_backward(
@@ -131,7 +132,11 @@ Operator relu_backward(const Setting& s) {
   const auto y = s.random({s.tokens(), s.sizes.feed_forward}).relu_();
   const auto dy = s.random(y.sizes());
   const auto dbias = s.zeros({y.size(1)});
-  return {s.on_cuda(), [=] { kernels::relu_backward(dy, y, dbias); },
+  return {s.on_cuda(),
+          [=] {
+            kernels::Beside beside(dy.device());
+            kernels::relu_backward(dy, y, dbias, beside);
+          },
           [=] {
             dy.mul_(y > 0);
             dbias.add_(dy.sum(0));

@@ -240,7 +240,7 @@ TEST_F(BadInput, DivergenceNamesTermAndStep) {
   const auto outcome = train(
       "-s schedule.lr=10 -s schedule.kind=constant "
       "-s schedule.warmup=0 -s optimizer.eps=0 "
-      "-s loss.physics=1e30 -s train.clip=0");
+      "-s loss.physics=1e30 -s train.clip=0 --device cpu");
   expect(outcome, 4, "at step 1");
   expect(outcome, 4, "hint:");
 }

@@ -82,25 +82,28 @@ TEST(NnFrameEmbedding, PublishedIsTheLiteralSum) {
 }
 
 TEST(NnFrameEmbedding, PublishedHasTheGradientsOfTheLiteralSum) {
-  FrameEmbedding embedding(
-      FrameEmbeddingOptions{3, 2, 8, EmbeddingForm::kPublished});
-  initialise(*embedding, 5);
-  embedding->to(torch::kFloat64);
-  const auto frames = random({2, 3, 3, 2}, "frames");
-  const auto cotangent = random({2, 3, 8}, "cotangent");
-  auto p = embedding->named_parameters();
-  const std::vector<torch::Tensor> weights{p["projection.weight"],
-                                           p["projection.bias"]};
-  const auto encoding = embedding->named_buffers()["encoding"];
-  const auto literal =
-      torch::linear((frames.flatten(2).unsqueeze(-1) + encoding).flatten(2),
-                    weights[0], weights[1]);
-  const auto out = embedding->forward(frames);
-  EXPECT_TRUE(near(out, literal, kFloat64));
-  const auto got = torch::autograd::grad({out}, weights, {cotangent});
-  const auto expected = torch::autograd::grad({literal}, weights, {cotangent});
-  for (size_t n = 0; n < 2; ++n) {
-    EXPECT_TRUE(near(got[n], expected[n], kFloat64));
+  for (const auto& device : propagator::testing::devices()) {
+    FrameEmbedding embedding(
+        FrameEmbeddingOptions{3, 2, 8, EmbeddingForm::kPublished});
+    initialise(*embedding, 5);
+    embedding->to(device, torch::kFloat64);
+    const auto frames = random({2, 3, 3, 2}, "frames").to(device);
+    const auto cotangent = random({2, 3, 8}, "cotangent").to(device);
+    auto p = embedding->named_parameters();
+    const std::vector<torch::Tensor> weights{p["projection.weight"],
+                                             p["projection.bias"]};
+    const auto encoding = embedding->named_buffers()["encoding"];
+    const auto literal =
+        torch::linear((frames.flatten(2).unsqueeze(-1) + encoding).flatten(2),
+                      weights[0], weights[1]);
+    const auto out = embedding->forward(frames);
+    EXPECT_TRUE(near(out, literal, kFloat64));
+    const auto expected =
+        torch::autograd::grad({literal}, weights, {cotangent});
+    out.backward(cotangent);
+    for (size_t n = 0; n < 2; ++n) {
+      EXPECT_TRUE(near(weights[n].grad(), expected[n], kFloat64)) << device;
+    }
   }
 }
 
