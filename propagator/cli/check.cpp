@@ -17,6 +17,9 @@ int check_config(const std::string& name, const Overrides& overrides,
     return 0;
   }
   fmt::print("{}\n", experiment.yaml());
+  for (const auto& line : experiment.task().inspect()) {
+    fmt::print("# {}\n", line);
+  }
   fmt::print("# good: {} parameters, config sha256 {}\n",
              nn::parameter_count(*experiment.task().make_model()),
              experiment.hash().substr(0, 12));

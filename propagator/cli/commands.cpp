@@ -68,15 +68,18 @@ void Overrides::apply_to_run(config::Document& document,
   }
 }
 
-std::map<std::string, fs::path> known_configs() {
-  std::vector<fs::path> folders{"configs"};
+namespace {
+
+// The YAML files of a folder that comes with the program, by name.
+std::map<std::string, fs::path> files_of(const std::string& folder_name) {
+  std::vector<fs::path> folders{folder_name};
   std::error_code error;
   const auto program = fs::read_symlink("/proc/self/exe", error);
   if (!error) {
     const auto prefix = program.parent_path().parent_path();
     // Installed: prefix/bin and prefix/share; in a build: build/bin.
-    folders.push_back(prefix / "share/propagator/configs");
-    folders.push_back(prefix.parent_path() / "configs");
+    folders.push_back(prefix / "share/propagator" / folder_name);
+    folders.push_back(prefix.parent_path() / folder_name);
   }
   std::map<std::string, fs::path> configs;
   for (const auto& folder : folders) {
@@ -89,12 +92,21 @@ std::map<std::string, fs::path> known_configs() {
   return configs;
 }
 
+}  // namespace
+
+std::map<std::string, fs::path> known_configs() { return files_of("configs"); }
+std::map<std::string, fs::path> known_problems() {
+  return files_of("problems");
+}
+
 fs::path find_config(const std::string& config) {
   if (fs::is_regular_file(config)) return config;
   std::vector<std::string> names;
-  for (const auto& [name, path] : known_configs()) {
-    if (name == config) return path;
-    names.push_back(name);
+  for (const auto& known : {known_configs(), known_problems()}) {
+    for (const auto& [name, path] : known) {
+      if (name == config) return path;
+      names.push_back(name);
+    }
   }
   throw FileError(
       fmt::format("no configuration file {}", config),

@@ -22,6 +22,7 @@ using Action = std::function<int()>;
 
 // Each adds its verb to the program and sets `action` when it is chosen.
 void add_train(CLI::App& app, Action& action);
+void add_solve(CLI::App& app, Action& action);
 void add_resume(CLI::App& app, Action& action);
 void add_eval(CLI::App& app, Action& action);
 void add_explain(CLI::App& app, Action& action);
@@ -48,9 +49,21 @@ struct Overrides {
                     const std::vector<std::string>& allowed) const;
 };
 
+// What the verbs share that start a run.
+struct NewRun {
+  std::string runs = "runs", name;
+  bool force = false, json = false;
+  Overrides overrides;
+
+  void add_to(CLI::App& verb);
+  // `usual_name`: of the run, unless one is given. Returns the exit code.
+  int train(config::Document document, const std::string& usual_name) const;
+};
+
 // The configurations that come with the program or lie in ./configs, by name
-// (forecast/quick).
+// (forecast/quick), and the problems (wave).
 std::map<std::string, std::filesystem::path> known_configs();
+std::map<std::string, std::filesystem::path> known_problems();
 // The file that CONFIG means: a path, or one of those names.
 std::filesystem::path find_config(const std::string& config);
 

@@ -1,5 +1,6 @@
 #include "propagator/cli/commands.h"
 #include "propagator/core/files.h"
+#include "propagator/models/field_net.h"
 #include "propagator/models/forecaster.h"
 #include "propagator/tasks/bench.h"
 #include "propagator/tasks/registry.h"
@@ -22,6 +23,14 @@ int show() {
   fmt::print("\nModels of forecast\n");
   for (const auto& [name, kind] : models::forecasters()) {
     fmt::print("  {:<38} {}\n", name, kind.help);
+  }
+  fmt::print("\nModels of solve\n");
+  for (const auto& [name, kind] : models::field_nets()) {
+    fmt::print("  {:<38} {}\n", name, kind.help);
+  }
+  fmt::print("\nProblems (propagator solve NAME)\n");
+  for (const auto& [name, path] : known_problems()) {
+    fmt::print("  {:<38} {}\n", name, first_comment(path));
   }
   fmt::print("\nConfigurations (propagator train NAME)\n");
   for (const auto& [name, path] : known_configs()) {

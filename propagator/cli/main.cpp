@@ -1,3 +1,4 @@
+#include <c10/util/Exception.h>
 #include <signal.h>
 
 #include <algorithm>
@@ -12,8 +13,12 @@
 namespace {
 
 // libtorch appends a C++ stack to its messages; the first line says it all.
-std::string first_line(const std::string& text) {
-  return text.substr(0, text.find('\n'));
+// Ours may have a picture of the place below it.
+std::string message(const std::exception& error) {
+  const std::string text = error.what();
+  return dynamic_cast<const c10::Error*>(&error) == nullptr
+             ? text
+             : text.substr(0, text.find('\n'));
 }
 
 // A misspelt verb, which CLI11 would report as a missing one.
@@ -32,7 +37,7 @@ void expect_known_verb(const CLI::App& app, int argc, char** argv) {
 
 int report_error(const std::exception& error) {
   using namespace propagator;
-  fmt::print(stderr, "error: {}\n", first_line(error.what()));
+  fmt::print(stderr, "error: {}\n", message(error));
   const auto advice = hint(error);
   if (!advice.empty()) fmt::print(stderr, "hint: {}\n", advice);
   return static_cast<int>(exit_code(error));
@@ -64,6 +69,7 @@ int main(int argc, char** argv) {
 
   cli::Action action;
   cli::add_train(app, action);
+  cli::add_solve(app, action);
   cli::add_resume(app, action);
   cli::add_eval(app, action);
   cli::add_explain(app, action);

@@ -42,6 +42,17 @@ std::string place(const std::string& name, const YAML::Mark& mark) {
              : fmt::format("{}:{}:{}", name, mark.line + 1, mark.column + 1);
 }
 
+// An item of a list: a value, or `place: equation`, which YAML takes for a
+// map of one entry.
+std::string item_text(const YAML::Node& item) {
+  if (item.IsScalar()) return item.Scalar();
+  if (!item.IsMap() || item.size() != 1 || !item.begin()->second.IsScalar()) {
+    throw YAML::Exception(item.Mark(), "expected one line of text");
+  }
+  return fmt::format("{}: {}", item.begin()->first.Scalar(),
+                     item.begin()->second.Scalar());
+}
+
 // No configuration nests deeper; one that does refers to itself.
 constexpr int kDeepest = 16;
 
@@ -67,7 +78,9 @@ void flatten(const YAML::Node& node, const std::string& path,
   } else if (node.IsScalar()) {
     entries[path] = {node.Scalar(), place(name, node.Mark())};
   } else if (node.IsSequence()) {
-    fail(node.Mark(), ": expected a single value, got a list");
+    std::string text;
+    for (const auto& item : node) text += item_text(item) + "\n";
+    entries[path] = {text, place(name, node.Mark()), true};
   } else if (depth > 0) {
     fail(node.Mark(), ": expected a value");
   }
@@ -131,14 +144,36 @@ void parse(const std::string& text, const Meta&, std::string& value) {
   value = text;
 }
 
+void parse(const std::string& text, const Meta&,
+           std::vector<std::string>& value) {
+  value.clear();
+  for (size_t from = 0; from < text.size();) {
+    const size_t end = std::min(text.find('\n', from), text.size());
+    if (end > from) value.push_back(text.substr(from, end - from));
+    from = end + 1;
+  }
+}
+
 std::string print(int64_t value) { return std::to_string(value); }
 std::string print(double value) { return fmt::format("{}", value); }
 std::string print(bool value) { return value ? "yes" : "no"; }
 std::string print(const std::string& value) { return value; }
+std::string print(const std::vector<std::string>& value) {
+  return fmt::format("{}", fmt::join(value, "\n"));
+}
 
 const Field* Schema::find(const std::string& path) const {
   const auto found = std::ranges::find(fields_, path, &Field::path);
   return found == fields_.end() ? nullptr : &*found;
+}
+
+void Schema::set_default(const std::string& path, const std::string& text) {
+  const auto found = std::ranges::find(fields_, path, &Field::path);
+  if (found == fields_.end()) {
+    throw std::invalid_argument("[config] no field " + path);
+  }
+  found->set(text);
+  found->default_text = text;
 }
 
 Document Document::from_file(const std::filesystem::path& path) {
@@ -194,6 +229,11 @@ void Document::apply_to(const Schema& schema) const {
                         fmt::format("{}: unknown key {}", entry.where, path),
                         suggestion(schema, path));
     }
+    if (entry.list && field->type != Schema::kList) {
+      throw ConfigError(
+          path, fmt::format("{}: {}: expected a single value, got a list",
+                            entry.where, path));
+    }
     try {
       field->set(entry.text);
     } catch (const std::invalid_argument& error) {
@@ -211,6 +251,27 @@ void Document::rethrow_with_place(const ConfigError& error) const {
           : found->second.where + ": " + error.key();
   throw ConfigError(error.key(), where + ": " + error.what(), error.hint());
 }
+
+namespace {
+
+// Quotes a text that would not read back as itself.
+std::string scalar_yaml(const std::string& text) {
+  YAML::Emitter scalar;
+  scalar << text;
+  return scalar.c_str();
+}
+
+std::string list_yaml(const std::string& text) {
+  std::vector<std::string> items;
+  parse(text, {}, items);
+  YAML::Emitter list;
+  list << YAML::Flow << YAML::BeginSeq;
+  for (const auto& item : items) list << YAML::DoubleQuoted << item;
+  list << YAML::EndSeq;
+  return list.c_str();
+}
+
+}  // namespace
 
 std::string to_yaml(const Schema& schema, bool with_help) {
   std::string yaml;
@@ -233,10 +294,10 @@ std::string to_yaml(const Schema& schema, bool with_help) {
       yaml += std::string(2 * depth, ' ') + parts[depth] + ":\n";
       open.push_back(parts[depth]);
     }
-    YAML::Emitter scalar;  // quotes a text that would not read back as itself
-    scalar << field.get();
-    std::string line = fmt::format("{}{}: {}", std::string(2 * depth, ' '),
-                                   parts.back(), scalar.c_str());
+    std::string line =
+        fmt::format("{}{}: {}", std::string(2 * depth, ' '), parts.back(),
+                    field.type == Schema::kList ? list_yaml(field.get())
+                                                : scalar_yaml(field.get()));
     if (with_help) {
       const auto& meta = field.meta;
       line = fmt::format("{:<34} # {}{}", line, meta.help,

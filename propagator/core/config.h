@@ -64,7 +64,7 @@ Enum value_of(const std::string& text) {
 struct Field {
   std::string path;  // "model.heads"
   Meta meta;
-  std::string type;  // "integer", "number", "text", "yes/no", "a | b"
+  std::string type;  // "integer", "number", "text", "yes/no", "a | b", "list"
   std::string default_text;
   std::function<void(const std::string&)> set;
   std::function<std::string()> get;
@@ -75,10 +75,14 @@ void parse(const std::string& text, const Meta& meta, int64_t& value);
 void parse(const std::string& text, const Meta& meta, double& value);
 void parse(const std::string& text, const Meta& meta, bool& value);
 void parse(const std::string& text, const Meta& meta, std::string& value);
+// A list's text has an item on each line; empty lines are none.
+void parse(const std::string& text, const Meta& meta,
+           std::vector<std::string>& value);
 std::string print(int64_t value);
 std::string print(double value);
 std::string print(bool value);
 std::string print(const std::string& value);
+std::string print(const std::vector<std::string>& value);
 
 // The list of fields of a configuration. An options struct declares each of
 // its fields once, in `describe`, and from that come reading, bounds, --help,
@@ -94,6 +98,8 @@ std::string print(const std::string& value);
 // The schema refers to the struct's members: the struct must outlive it.
 class Schema {
  public:
+  static constexpr const char* kList = "list";
+
   template <class T>
   void field(const std::string& name, T& value, Meta meta) {
     Field f{prefix_ + name, std::move(meta), type_name<T>(), "", {}, {}};
@@ -119,6 +125,9 @@ class Schema {
     prefix_ = outer;
   }
 
+  // Another default for a field that is there already.
+  void set_default(const std::string& path, const std::string& text);
+
   const std::vector<Field>& fields() const { return fields_; }
   const Field* find(const std::string& path) const;
 
@@ -136,6 +145,7 @@ class Document {
   struct Entry {
     std::string text;
     std::string where;  // "base.yaml:12:9" or "-s model.heads=3"
+    bool list = false;
   };
 
   static Document from_file(const std::filesystem::path& path);
@@ -183,6 +193,8 @@ std::string Schema::type_name() {
     return "integer";
   } else if constexpr (std::is_floating_point_v<T>) {
     return "number";
+  } else if constexpr (std::is_same_v<T, std::vector<std::string>>) {
+    return kList;
   } else {
     return "text";
   }

@@ -8,6 +8,7 @@
 #include "propagator/kernels/cached_attention.cuh"
 #include "propagator/kernels/causal_attention.cuh"
 #include "propagator/kernels/collapse.cuh"
+#include "propagator/kernels/jet_waves.cuh"
 #include "propagator/kernels/column_sums.cuh"
 #include "propagator/kernels/layer_norm.cuh"
 #include "propagator/kernels/plate_loss.cuh"
@@ -190,6 +191,38 @@ void collapse_backward_cuda(torch::Tensor dw, const torch::Tensor& dweight,
         pointer<Real>(encoding), dw.size(0), encoding.size(0), encoding.size(1),
         getCurrentCUDAStream());
   });
+}
+
+torch::Tensor jet_waves_cuda(const torch::Tensor& rows, const torch::Tensor& w1,
+                             const torch::Tensor& w2, const JetOrders& o) {
+  const auto y = torch::empty_like(rows);
+  dispatch(rows, [&](auto real) {
+    using Real = decltype(real);
+    launch_jet_waves<Real>(pointer<Real>(rows), pointer<Real>(w1),
+                           pointer<Real>(w2), rows.numel() / o.rows(), o.first,
+                           o.second, pointer<Real>(y), getCurrentCUDAStream());
+  });
+  return y;
+}
+
+JetWavesGradients jet_waves_backward_cuda(const torch::Tensor& rows,
+                                          const torch::Tensor& grad,
+                                          const torch::Tensor& w1,
+                                          const torch::Tensor& w2,
+                                          const JetOrders& o) {
+  const int64_t entries = rows.numel() / o.rows();
+  const auto dx = torch::empty_like(rows);
+  const auto partial = torch::empty({2, jet_waves_blocks(entries)},
+                                    rows.options().dtype(torch::kFloat64));
+  dispatch(rows, [&](auto real) {
+    using Real = decltype(real);
+    launch_jet_waves_backward<Real>(
+        pointer<Real>(rows), pointer<Real>(grad), pointer<Real>(w1),
+        pointer<Real>(w2), entries, o.first, o.second, pointer<Real>(dx),
+        pointer<double>(partial), getCurrentCUDAStream());
+  });
+  const auto sums = partial.sum(1).to(rows.scalar_type());
+  return {dx, sums.narrow(0, 0, 1), sums.narrow(0, 1, 1)};
 }
 
 LayerNormed layer_norm_cuda(const torch::Tensor& x, const torch::Tensor& weight,

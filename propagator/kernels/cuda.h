@@ -3,6 +3,7 @@
 #include "propagator/kernels/adam.h"
 #include "propagator/kernels/causal_attention.h"
 #include "propagator/kernels/collapse.h"
+#include "propagator/kernels/jet_waves.h"
 #include "propagator/kernels/layer_norm.h"
 #include "propagator/kernels/plate_loss.h"
 #include "propagator/kernels/product.h"
@@ -42,6 +43,17 @@ Collapsed collapse_cuda(const torch::Tensor& w, const torch::Tensor& encoding);
 void collapse_backward_cuda(torch::Tensor dw, const torch::Tensor& dweight,
                             const torch::Tensor& doffset,
                             const torch::Tensor& encoding);
+
+struct JetWavesGradients {
+  torch::Tensor rows, w1, w2;
+};
+torch::Tensor jet_waves_cuda(const torch::Tensor& rows, const torch::Tensor& w1,
+                             const torch::Tensor& w2, const JetOrders& orders);
+JetWavesGradients jet_waves_backward_cuda(const torch::Tensor& rows,
+                                          const torch::Tensor& grad,
+                                          const torch::Tensor& w1,
+                                          const torch::Tensor& w2,
+                                          const JetOrders& orders);
 
 LayerNormed layer_norm_cuda(const torch::Tensor& x, const torch::Tensor& weight,
                             const torch::Tensor& bias, double eps);

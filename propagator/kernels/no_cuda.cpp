@@ -44,6 +44,17 @@ void collapse_backward_cuda(torch::Tensor, const torch::Tensor&,
                             const torch::Tensor&, const torch::Tensor&) {
   no_cuda();
 }
+torch::Tensor jet_waves_cuda(const torch::Tensor&, const torch::Tensor&,
+                             const torch::Tensor&, const JetOrders&) {
+  no_cuda();
+}
+JetWavesGradients jet_waves_backward_cuda(const torch::Tensor&,
+                                          const torch::Tensor&,
+                                          const torch::Tensor&,
+                                          const torch::Tensor&,
+                                          const JetOrders&) {
+  no_cuda();
+}
 LayerNormed layer_norm_cuda(const torch::Tensor&, const torch::Tensor&,
                             const torch::Tensor&, double) {
   no_cuda();

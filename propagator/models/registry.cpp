@@ -1,12 +1,62 @@
 #include "propagator/models/heat_former.h"
+#include "propagator/models/kan.h"
+#include "propagator/models/pinn.h"
+#include "propagator/models/pinn_mamba.h"
+#include "propagator/models/pinnsformer.h"
+#include "propagator/models/spformer.h"
 
 namespace propagator::models {
+namespace {
+
+std::unique_ptr<FieldNetOptions> small_spformer() {
+  auto options = std::make_unique<SpFormerOptions>();
+  options->feed_forward = options->hidden = 64;
+  return options;
+}
+
+template <nn::RelativePosition position, TokenFeatures features>
+std::unique_ptr<FieldNetOptions> spformer() {
+  auto options = std::make_unique<SpFormerOptions>();
+  options->position = position;
+  options->features = features;
+  return options;
+}
+
+}  // namespace
 
 const std::map<std::string, ForecasterKind>& forecasters() {
   static const std::map<std::string, ForecasterKind> kinds{
       {"heat_former",
        {"the transformer of document 000, honest or as published",
         [] { return std::make_unique<HeatFormerOptions>(); }}},
+  };
+  return kinds;
+}
+
+const std::map<std::string, FieldNetKind>& field_nets() {
+  using enum nn::RelativePosition;
+  using enum TokenFeatures;
+  static const std::map<std::string, FieldNetKind> kinds{
+      {"kan",
+       {"splines on edges (Kolmogorov-Arnold), each point by itself",
+        [] { return std::make_unique<KanOptions>(); }}},
+      {"pinn",
+       {"layers with tanh, each point by itself",
+        [] { return std::make_unique<PinnOptions>(); }}},
+      {"pinn-mamba",
+       {"a selective state-space model over windows",
+        [] { return std::make_unique<PinnMambaOptions>(); }}},
+      {"pinnsformer",
+       {"encoder and decoder over windows",
+        [] { return std::make_unique<PinnsFormerOptions>(); }}},
+      {"spformer", {"decoder over windows", spformer<kNone, kFourier>}},
+      {"spformer-alibi",
+       {"the same, attention falls with distance", spformer<kAlibi, kFourier>}},
+      {"spformer-rope",
+       {"the same, queries and keys turned by place", spformer<kRope, kUnit>}},
+      {"spformer-small",
+       {"spformer with narrower layers, for a CPU (the default)",
+        small_spformer}},
   };
   return kinds;
 }

@@ -2,7 +2,6 @@
 
 #include "propagator/core/error.h"
 #include "propagator/core/sha256.h"
-#include "propagator/nn/init.h"
 #include "propagator/tasks/registry.h"
 
 namespace propagator::tasks {
@@ -37,6 +36,9 @@ Experiment::Experiment(const config::Document& document)
   train_.describe(schema_);
   schema_.section("report", report_);
   schema_.section("reproduce", reproduce_);
+  for (const auto& [path, text] : task_->defaults()) {
+    schema_.set_default(path, text);
+  }
   document.apply_to(schema_);
   try {
     task_->validate();
@@ -66,7 +68,7 @@ Runtime Experiment::make_runtime() const {
 std::shared_ptr<torch::nn::Module> Experiment::make_model(
     const Runtime& runtime) const {
   auto model = task_->make_model();
-  nn::initialise(*model, run_.seed);
+  task_->initialise(*model, run_.seed);
   model->to(runtime.device, runtime.dtype());
   return model;
 }

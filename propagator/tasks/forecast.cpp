@@ -100,7 +100,7 @@ void Forecast::describe(config::Schema& s) {
   s.section("eval", eval_options_);
 }
 
-void Forecast::validate() const {
+void Forecast::validate() {
   plate_.validate();
   model_options_->validate(shape());
   if (!model_options_->honest() &&

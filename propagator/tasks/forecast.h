@@ -49,7 +49,7 @@ class Forecast : public train::Task {
   explicit Forecast(std::unique_ptr<models::ForecasterOptions> model);
 
   void describe(config::Schema& schema) override;
-  void validate() const override;
+  void validate() override;
   std::string mode() const override;
   void prepare(int64_t seed, const Runtime& runtime) override;
   std::shared_ptr<torch::nn::Module> make_model() const override;

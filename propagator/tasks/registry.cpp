@@ -1,8 +1,10 @@
 #include "propagator/tasks/registry.h"
 
 #include "propagator/core/error.h"
+#include "propagator/models/field_net.h"
 #include "propagator/models/forecaster.h"
 #include "propagator/tasks/forecast.h"
+#include "propagator/tasks/solve.h"
 
 namespace propagator::tasks {
 namespace {
@@ -33,6 +35,13 @@ const std::map<std::string, TaskKind>& all_tasks() {
           const auto* kind = find_kind(models::forecasters(), document,
                                        "model.name", "heat_former");
           return std::make_unique<Forecast>(kind->options());
+        }}},
+      {"solve",
+       {"given only a PDE and its conditions, what is the solution?",
+        [](const config::Document& document) {
+          const auto* kind =
+              find_kind(models::field_nets(), document, "model.name", kSolver);
+          return std::make_unique<Solve>(kind->options());
         }}},
   };
   return tasks;

@@ -20,6 +20,8 @@ void OptimizerOptions::describe(config::Schema& s) {
           {.help = "decoupled, for adamw and lamb", .min = 0, .max = 1});
   s.field("bias_correction", bias_correction,
           {.help = "of the moments' start at zero"});
+  s.field("handover", handover,
+          {.help = "steps of adam before lbfgs takes over", .min = 0});
 }
 
 void OptimizerOptions::validate() const {

@@ -8,7 +8,7 @@
 
 namespace propagator::train {
 
-enum class OptimizerKind { kAdam, kAdamW, kLamb };
+enum class OptimizerKind { kAdam, kAdamW, kLamb, kLbfgs };
 
 struct OptimizerOptions {
   OptimizerKind kind = OptimizerKind::kAdam;
@@ -17,13 +17,15 @@ struct OptimizerOptions {
   double eps = 1e-8;
   double weight_decay = 0;
   bool bias_correction = true;
+  int64_t handover = 0;
 
   void describe(config::Schema& schema);
   void validate() const;
 };
 
 // Adam, AdamW (decoupled weight decay) or LAMB (AdamW's direction scaled, for
-// each parameter tensor, by |w| / |direction|) on the flat buffer.
+// each parameter tensor, by |w| / |direction|) on the flat buffer. L-BFGS is a
+// class of its own (lbfgs.h); the steps before it takes over are Adam's.
 class Optimizer {
  public:
   Optimizer(const OptimizerOptions& options, FlatParameters& parameters);
@@ -60,7 +62,10 @@ template <>
 struct Names<train::OptimizerKind> {
   using enum train::OptimizerKind;
   static constexpr std::pair<train::OptimizerKind, const char*> all[] = {
-      {kAdam, "adam"}, {kAdamW, "adamw"}, {kLamb, "lamb"}};
+      {kAdam, "adam"},
+      {kAdamW, "adamw"},
+      {kLamb, "lamb"},
+      {kLbfgs, "lbfgs"}};
 };
 
 }  // namespace propagator::config

@@ -3,6 +3,7 @@
 #include <torch/nn/module.h>
 
 #include <functional>
+#include <map>
 #include <memory>
 #include <nlohmann/json.hpp>
 #include <optional>
@@ -13,6 +14,7 @@
 #include "propagator/core/config.h"
 #include "propagator/core/device.h"
 #include "propagator/data/split.h"
+#include "propagator/nn/init.h"
 #include "propagator/report/report.h"
 
 namespace propagator::train {
@@ -74,8 +76,15 @@ class Task {
 
   // The task's part of the configuration, the model's options included.
   virtual void describe(config::Schema& schema) = 0;
+  // What training is like for this task unless the configuration says
+  // otherwise: keys of other sections and their values.
+  virtual std::map<std::string, std::string> defaults() const { return {}; }
   // ConfigError if fields contradict one another.
-  virtual void validate() const = 0;
+  virtual void validate() = 0;
+
+  // What a configuration means to the task, in lines for `check`; ConfigError
+  // if it cannot be meant. After validate.
+  virtual std::vector<std::string> inspect() { return {}; }
 
   // "honest", or "published" where a document's flaw is reproduced.
   virtual std::string mode() const = 0;
@@ -84,6 +93,10 @@ class Task {
   virtual void prepare(int64_t seed, const Runtime& runtime) = 0;
   // A new model, on the CPU in float32, not yet initialised.
   virtual std::shared_ptr<torch::nn::Module> make_model() const = 0;
+  // Gives it the weights that training begins with.
+  virtual void initialise(torch::nn::Module& model, int64_t seed) const {
+    nn::initialise(model, seed);
+  }
   // Gives a new model what it takes from the training data before it learns.
   virtual void calibrate(torch::nn::Module&) {}
 

@@ -17,8 +17,17 @@ namespace {
 
 using Clock = std::chrono::steady_clock;
 
+// In front of the names of L-BFGS's tensors in a checkpoint.
+constexpr std::string_view kNewton = "lbfgs.";
+
 double seconds_since(Clock::time_point start) {
   return std::chrono::duration<double>(Clock::now() - start).count();
+}
+
+// Batch 0 is all cases.
+TrainOptions with_batch(TrainOptions options, int64_t cases) {
+  if (options.batch == 0) options.batch = cases;
+  return options;
 }
 
 }  // namespace
@@ -32,7 +41,8 @@ void TrainOptions::describe(config::Schema& s) {
       s.field("max_steps", o.max_steps,
               {.help = "stop after this many steps instead; 0: epochs decide",
                .min = 0});
-      s.field("batch", o.batch, {.help = "cases of one pass", .min = 1});
+      s.field("batch", o.batch,
+              {.help = "cases of one pass; 0: all", .min = 0});
       s.field("accumulate", o.accumulate,
               {.help = "passes whose gradients make one step", .min = 1});
       s.field("clip", o.clip,
@@ -61,6 +71,7 @@ void TrainOptions::describe(config::Schema& s) {
   s.section("train", section);
   s.section("schedule", schedule);
   s.section("optimizer", optimizer);
+  s.section("lbfgs", lbfgs);
 }
 
 void TrainOptions::validate() const { optimizer.validate(); }
@@ -70,15 +81,20 @@ Trainer::Trainer(Task& task, std::shared_ptr<torch::nn::Module> model,
                  const Runtime& runtime, std::string config)
     : task_(task),
       model_(std::move(model)),
-      options_(options),
+      options_(with_batch(options, task.size(data::Split::kTrain))),
       runtime_(runtime),
       config_(std::move(config)),
-      sampler_(task.size(data::Split::kTrain), options.batch, seed),
+      sampler_(task.size(data::Split::kTrain), options_.batch, seed),
       stepper_(
           task, model_,
-          {options.batch, options.accumulate, options.clip, options.optimizer},
+          {options_.batch, options.accumulate, options.clip, options.optimizer},
           runtime),
       best_value_(std::numeric_limits<double>::infinity()) {
+  if (options.optimizer.kind == OptimizerKind::kLbfgs) {
+    newton_ =
+        std::make_unique<NewtonStep>(task, model_, stepper_.parameters(),
+                                     options.lbfgs, options_.batch, runtime);
+  }
   steps_per_epoch_ =
       std::max<int64_t>(1, sampler_.batches_per_epoch() / options.accumulate);
   total_steps_ = options.max_steps > 0 ? options.max_steps
@@ -98,8 +114,17 @@ void Trainer::restore(const Checkpoint& checkpoint) {
   const auto& state = checkpoint.state;
   try {
     step_ = state.at("step");
-    stepper_.optimizer().restore(checkpoint.optimizer,
-                                 state.at("optimizer_steps"));
+    auto moments = checkpoint.optimizer;
+    if (newton_) {
+      NamedTensors history;
+      for (auto& [name, value] : checkpoint.optimizer) {
+        if (!name.starts_with(kNewton)) continue;
+        history[name.substr(kNewton.size())] = value;
+        moments.erase(name);
+      }
+      if (!history.empty()) newton_->optimizer().restore(history);
+    }
+    stepper_.optimizer().restore(moments, state.at("optimizer_steps"));
     best_step_ = state.at("best").at("step");
     best_value_ = state.at("best").at("value").is_null()
                       ? std::numeric_limits<double>::infinity()
@@ -135,12 +160,12 @@ StopReason Trainer::run(RunDirectory& run) {
   model_->train();
   Progress progress("step", total_steps_, step_);
   StopReason reason = StopReason::kFinished;
-  while (step_ < total_steps_ && !out_of_patience()) {
+  while (step_ < total_steps_ && !out_of_patience() && !converged()) {
     const double lr =
         learning_rate(options_.schedule, step_, epoch(), total_steps_);
     update(lr);
     ++step_;
-    const bool done = step_ == total_steps_;
+    const bool done = step_ == total_steps_ || converged();
     const bool logged = step_ % options_.log_every == 0 || done;
     const bool validated = step_ % validate_every_ == 0 || done;
     const bool due =
@@ -172,6 +197,7 @@ StopReason Trainer::run(RunDirectory& run) {
   }
   if (step_ != saved_step_) save();
   finish_saving();
+  if (converged()) log::info("L-BFGS stopped: {}", newton_->why());
   if (reason == StopReason::kFinished && step_ < total_steps_) {
     reason = StopReason::kEarlyStop;
   }
@@ -179,6 +205,10 @@ StopReason Trainer::run(RunDirectory& run) {
 }
 
 void Trainer::update(double lr) {
+  if (by_newton(step_)) {
+    newton_->run();
+    return;
+  }
   std::vector<int64_t> positions;
   for (int64_t part = 0; part < options_.accumulate; ++part) {
     const auto batch = sampler_.batch(step_ * options_.accumulate + part);
@@ -188,7 +218,7 @@ void Trainer::update(double lr) {
 }
 
 void Trainer::read_step() {
-  const auto record = stepper_.read();
+  const auto record = by_newton(step_ - 1) ? newton_->read() : stepper_.read();
   last_ = {record.loss, record.terms};
   last_norm_ = record.gradient_norm;
   check_finite(last_);
@@ -294,6 +324,12 @@ void Trainer::save() {
   for (const auto& [name, value] : stepper_.optimizer().state()) {
     checkpoint.optimizer[name] = value.to(torch::kCPU, /*non_blocking=*/false,
                                           /*copy=*/true);
+  }
+  if (newton_) {
+    for (const auto& [name, value] : newton_->optimizer().state()) {
+      checkpoint.optimizer[std::string(kNewton) + name] =
+          value.to(torch::kCPU, /*non_blocking=*/false, /*copy=*/true);
+    }
   }
   checkpoint.config = config_;
   const bool has_best = std::isfinite(best_value_);

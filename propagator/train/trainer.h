@@ -4,6 +4,7 @@
 #include <future>
 
 #include "propagator/train/checkpoint.h"
+#include "propagator/train/newton_step.h"
 #include "propagator/train/run_directory.h"
 #include "propagator/train/schedule.h"
 #include "propagator/train/step.h"
@@ -27,8 +28,9 @@ struct TrainOptions {
   double time_limit = 0;
   ScheduleOptions schedule;
   OptimizerOptions optimizer;
+  LbfgsOptions lbfgs;
 
-  // The sections `train`, `schedule` and `optimizer`.
+  // The sections `train`, `schedule`, `optimizer` and `lbfgs`.
   void describe(config::Schema& schema);
   void validate() const;
 };
@@ -62,7 +64,11 @@ class Trainer {
   };
 
   void update(double lr);  // one step
-  void read_step();        // its numbers into `last_`; NumericalError if bad
+  bool by_newton(int64_t step) const {
+    return newton_ && step >= options_.optimizer.handover;
+  }
+  bool converged() const { return newton_ && newton_->stopped(); }
+  void read_step();  // its numbers into `last_`; NumericalError if bad
   Summary validate();
   void note_validation(const Summary& summary);
   // Starts to write a checkpoint of now, beside the training that goes on.
@@ -86,6 +92,7 @@ class Trainer {
   std::string config_;
   data::BatchSampler sampler_;
   Step stepper_;
+  std::unique_ptr<NewtonStep> newton_;
   std::unique_ptr<MetricsFile> metrics_;
   int64_t steps_per_epoch_, total_steps_;
   int64_t validate_every_, checkpoint_every_;

@@ -67,8 +67,8 @@ TEST_F(BadInput, UnknownKeyNamesPlaceAndNearestKey) {
 
 TEST_F(BadInput, WrongTypesAndBounds) {
   expect(train("-s train.batch=four"), 2,
-         "train.batch: expected a whole number of at least 1, got 'four'");
-  expect(train("-s train.batch=0"), 2, "got '0'");
+         "train.batch: expected a whole number of at least 0, got 'four'");
+  expect(train("-s train.batch=-1"), 2, "got '-1'");
   expect(train("-s schedule.lr=nan"), 2, "expected a number from 0 to 10");
   expect(train("-s model.mask=diagonal"), 2, "expected block | causal");
   expect(train("-s nonsense"), 2, "expected key=value");
@@ -234,6 +234,46 @@ TEST_F(BadInput, FullDiskLeavesNothingHalfWritten) {
     EXPECT_FALSE(entry.path().filename().string().starts_with(".tmp-"))
         << entry.path();
   }
+}
+
+TEST_F(BadInput, ProblemsAreRefusedWhereTheyAreWrong) {
+  struct Case {
+    const char *equation, *condition, *text;
+  };
+  const Case cases[] = {
+      {"u_t = u_xx", "at t=0: u = sine(x)", "unknown function"},
+      {"u_t = (u_xx", "at t=0: u = 0", "never closed"},
+      {"u_t = v_xx", "at t=0: u = 0", "v"},
+      {"u_t = u_yy", "at t=0: u = 0", "y"},
+      {"u_t = D*u_xx", "at t=0: u = 0", "D"},
+      {"u_t = 4u_xx", "at t=0: u = 0", "hint: write 4*u_xx"},
+      {"u_t = u_xx", "on x=0: u = 0", "at t=0"},
+      {"u_t = u_xx", "at t=7: u = 0", "[0, 1]"},
+  };
+  for (const auto& c : cases) {
+    const auto file = write(
+        "p.yaml", fmt::format("task: solve\nproblem:\n  domain: ['x in [0, "
+                              "1]', 't in [0, 1]']\n  fields: u\n  equations: "
+                              "'{}'\n  conditions: '{}'\n",
+                              c.equation, c.condition));
+    const auto outcome = run("solve " + file + " --runs " +
+                             folder.path().string() + " --name p");
+    expect(outcome, 2, c.text);
+    EXPECT_NE(outcome.output.find("p.yaml:"), std::string::npos)
+        << outcome.output;
+    EXPECT_FALSE(fs::exists(folder / "p"));
+  }
+}
+
+TEST_F(BadInput, AModelThatIsTooRoughOrAnExactSolutionThatIsWrong) {
+  const std::string start =
+      "task: solve\nproblem:\n  domain: ['x in [0, 1]', 't in [0, 1]']\n"
+      "  fields: u\n  equations: u_t = u_xxx\n  conditions:\n"
+      "    - at t=0: u = 0\n    - on x=0: u = 0\n";
+  const auto rough = write("a.yaml", start + "model: {name: kan}\n");
+  expect(run("check " + rough), 2, "derivatives to order 2 only");
+  const auto wrong = write("b.yaml", start + "  exact: u = x^3*t\n");
+  expect(run("check " + wrong), 2, "does not solve the equations");
 }
 
 TEST_F(BadInput, DivergenceNamesTermAndStep) {

@@ -61,8 +61,10 @@ std::string weights(const fs::path& run) {
 // where starting takes less time than the steps do.
 const std::vector<std::string> kOptions{
     "--device", "cpu",
-    "-s", "train.max_steps=1500",         "-s", "train.checkpoint_every=10",
-    "-s", "model.predicts=scaled_change", "-s", "model.scaling=case"};
+    "-s",       "train.max_steps=1500",
+    "-s",       "train.checkpoint_every=10",
+    "-s",       "model.predicts=scaled_change",
+    "-s",       "model.scaling=case"};
 
 TEST(Kill, TenTimesAtRandomMomentsGivesTheSameBits) {
   const TemporaryFolder folder;

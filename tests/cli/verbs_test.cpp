@@ -277,6 +277,72 @@ TEST_F(Verbs, BenchRollsOutAndPrintsATable) {
       << near.output;
 }
 
+// Radioactive decay: a problem of one variable that takes a second.
+constexpr const char* kDecay = R"(task: solve
+problem:
+  domain: t in [0, 2]
+  fields: u
+  parameters: k = 1.5
+  equations: u_t = -k*u
+  conditions:
+    - at t=0: u = 2
+  exact: u = 2*exp(-k*t)
+model: {name: pinn, width: 16, layers: 2}
+train: {epochs: 10}
+precision: fp64
+)";
+
+TEST_F(Verbs, SolveReachesTheExactSolutionAndPredictGivesDerivatives) {
+  write_file_atomically(folder / "decay.yaml", kDecay);
+  const auto result = json_of("solve " + path("decay.yaml") + " --runs " +
+                              path("") + " --json -s report.page=no");
+  EXPECT_LT(result.at("relative_l2"), 1e-5);
+  EXPECT_LT(result.at("residual"), 1e-4);
+  const auto t = torch::linspace(0, 2, 9, torch::kFloat64);
+  data::save_tensors(path("t.h5"), {{{"t", t}}, ""});
+  const auto outcome = testing::propagator(
+      "predict " + path("decay") + " --input " + path("t.h5") + " --output " +
+      path("u.h5") + " -s eval.quantities=u_tt+u_t");
+  ASSERT_EQ(outcome.status, 0) << outcome.output;
+  const auto got = data::load_tensors(path("u.h5"));
+  const auto exact = 2 * 1.5 * 0.5 * torch::exp(-1.5 * t);  // k² u - k u
+  EXPECT_TRUE(testing::near(got.tensors.at("u_tt+u_t"), exact, {0, 2e-2}));
+}
+
+TEST_F(Verbs, SolveDrawsAPageAndEvalRepeatsIt) {
+  const auto problem =
+      fs::path(std::getenv("PROPAGATOR_CONFIGS")).parent_path() /
+      "problems/heat.yaml";
+  const auto outcome = testing::propagator(
+      "-q solve " + problem.string() + " --model spformer-small --runs " +
+      path("") + " --name h -s points.per_axis=8 -s train.epochs=2 " +
+      "-s eval.per_axis=12");
+  ASSERT_EQ(outcome.status, 0) << outcome.output;
+  for (const char* text : {"relative L2", "at t=0: u", "report:"}) {
+    EXPECT_NE(outcome.output.find(text), std::string::npos) << outcome.output;
+  }
+  const auto page = read_file(folder / "h/report.html");
+  for (const char* text : {"field-u", "residual", "relative L2"}) {
+    EXPECT_NE(page.find(text), std::string::npos) << text;
+  }
+  const auto first = nlohmann::json::parse(read_file(folder / "h/result.json"));
+  const auto again = json_of("eval " + path("h") + " --json");
+  EXPECT_EQ(again.at("relative_l2"), first.at("relative_l2"));
+}
+
+TEST_F(Verbs, EveryProblemIsGoodAndItsExactSolutionSolvesIt) {
+  const auto problems =
+      fs::path(std::getenv("PROPAGATOR_CONFIGS")).parent_path() / "problems";
+  int count = 0;
+  for (const auto& entry : fs::directory_iterator(problems)) {
+    const auto outcome = testing::propagator("check " + entry.path().string());
+    EXPECT_EQ(outcome.status, 0) << entry.path() << outcome.output;
+    EXPECT_NE(outcome.output.find("points in the domain"), std::string::npos);
+    ++count;
+  }
+  EXPECT_GE(count, 9);
+}
+
 TEST_F(Verbs, EveryConfigurationIsGood) {
   const fs::path configs = std::getenv("PROPAGATOR_CONFIGS");
   int count = 0;
@@ -294,6 +360,8 @@ TEST_F(Verbs, ListAndInfoSayWhatThereIs) {
   EXPECT_NE(outcome.output.find("forecast"), std::string::npos);
   EXPECT_NE(outcome.output.find("heat_former"), std::string::npos);
   EXPECT_NE(outcome.output.find("forecast/tiny"), std::string::npos);
+  EXPECT_NE(outcome.output.find("spformer-rope"), std::string::npos);
+  EXPECT_NE(outcome.output.find("klein-gordon"), std::string::npos);
   const auto info = json_of("info --json");
   EXPECT_FALSE(info.at("blas").get<std::string>().empty());
   outcome = testing::propagator("check " + tiny() + " --keys");

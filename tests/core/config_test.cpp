@@ -33,12 +33,14 @@ struct BatchOptions {
 
 struct Options {
   std::string name = "run";
+  std::vector<std::string> rules;
   bool fast = false;
   ModelOptions model;
   BatchOptions train, eval;
 
   void describe(config::Schema& s) {
     s.field("name", name, {.help = "of the run"});
+    s.field("rules", rules, {.help = "of the game"});
     s.field("fast", fast, {.help = "or slow"});
     s.section("model", model);
     s.section("train", train);
@@ -191,6 +193,29 @@ TEST(CoreConfig, RefusesAListOrASectionForAScalar) {
   EXPECT_EQ(problem("- name\n"), "a.yaml: expected `key: value` lines");
 }
 
+TEST(CoreConfig, ListsAreReadAndWrittenBack) {
+  // An item `place: rule` is a map to YAML; it is one line of text to us.
+  Options options;
+  config::Schema schema;
+  options.describe(schema);
+  const std::vector<std::string> expected{"at t=0: u = sin(x)", "x in [0, 1]",
+                                          "a \"b\" # c"};
+  config::Document::from_text(
+      "rules:\n  - at t=0: u = sin(x)\n  - x in [0, 1]\n"
+      "  - 'a \"b\" # c'\n",
+      "a.yaml")
+      .apply_to(schema);
+  EXPECT_EQ(options.rules, expected);
+  const auto yaml = config::to_yaml(schema, true);
+  options.rules.clear();
+  config::Document::from_text(yaml, "b.yaml").apply_to(schema);
+  EXPECT_EQ(options.rules, expected) << yaml;
+  config::Document::from_text("rules: one\n", "a.yaml").apply_to(schema);
+  EXPECT_EQ(options.rules, std::vector<std::string>{"one"});
+  EXPECT_EQ(problem("rules:\n  - [1, 2]\n"),
+            "a.yaml:2:5: expected one line of text");
+}
+
 TEST(CoreConfig, BrokenYamlHasAPlace) {
   EXPECT_EQ(problem("fast: no\nname: a: b\n").substr(0, 12), "a.yaml:2:8: ");
   EXPECT_EQ(problem("name: x\nmodel: }\n").substr(0, 12), "a.yaml:2:8: ");
@@ -228,7 +253,7 @@ TEST(CoreConfig, LaterErrorsGetTheirPlace) {
 
 TEST(CoreConfig, YamlHasOneLineAField) {
   EXPECT_EQ(yaml_of({}, false),
-            "name: run\nfast: no\nmodel:\n  heads: 4\n  rate: 0.5\n"
+            "name: run\nrules: []\nfast: no\nmodel:\n  heads: 4\n  rate: 0.5\n"
             "  shape: round\ntrain:\n  batch: 8\neval:\n  batch: 8\n");
   EXPECT_NE(yaml_of({}, true).find("# of decay [1/s]\n"), std::string::npos);
 }

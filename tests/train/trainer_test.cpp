@@ -25,7 +25,7 @@ using propagator::testing::thrown;
 class LineTask : public Task {
  public:
   void describe(config::Schema&) override {}
-  void validate() const override {}
+  void validate() override {}
   std::string mode() const override { return "honest"; }
   void prepare(int64_t, const Runtime&) override {}
   std::shared_ptr<torch::nn::Module> make_model() const override {
@@ -137,6 +137,32 @@ TEST_F(TrainTrainer, ResumedRunHasTheSameBits) {
       EXPECT_TRUE(torch::equal(got.optimizer.at(name), value)) << name;
     }
     EXPECT_EQ(got.state.at("best"), expected.state.at("best"));
+  }
+}
+
+TEST_F(TrainTrainer, LbfgsTakesOverFromAdamStopsAndResumesToTheSameBits) {
+  options.optimizer.kind = OptimizerKind::kLbfgs;
+  options.optimizer.handover = 3;
+  options.lbfgs.iterations = 1;
+  options.batch = 0;
+  options.max_steps = 200;
+  options.checkpoint_every = 1;
+  options.keep_checkpoints = 300;
+  EXPECT_EQ(run("whole"), StopReason::kEarlyStop);  // it is at the minimum
+  const auto expected = newest("whole");
+  EXPECT_LT(expected.state.at("step"), 40);
+  EXPECT_LT(expected.state.at("best").at("value"), 1e-10);
+  for (const int64_t step : {2, 5, 6}) {
+    auto trainer = make();
+    trainer->restore(load_checkpoint(
+        checkpoint_path(folder / "whole" / "checkpoints", step)));
+    run(*trainer, "again");
+    const auto got = newest("again");
+    EXPECT_EQ(got.state.at("step"), expected.state.at("step"));
+    for (const auto& [name, value] : expected.model) {
+      EXPECT_TRUE(torch::equal(got.model.at(name), value)) << name;
+    }
+    fs::remove_all(folder / "again");
   }
 }
 

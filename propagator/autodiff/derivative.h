@@ -1,0 +1,46 @@
+#pragma once
+
+#include <compare>
+#include <cstdint>
+#include <map>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+namespace propagator::autodiff {
+
+// The names that a text may use. pi and e are always known.
+struct Symbols {
+  std::vector<std::string> variables, fields;
+  std::map<std::string, double> constants;
+};
+
+// ∂^α of a field, α being `orders`, one for each variable; all zeros is the
+// field itself.
+struct Derivative {
+  int64_t field = 0;
+  std::vector<int64_t> orders;
+
+  int64_t order() const;
+  // "u_xt", or "d(d(u, x), t)" where the short form would read as another.
+  std::string text(const Symbols& symbols) const;
+
+  auto operator<=>(const Derivative&) const = default;
+};
+
+// What "u" or "u_xt" means, if it is the name of a field, or of a field and,
+// after an underscore, of variables.
+std::optional<Derivative> derivative_named(const std::string& name,
+                                           const Symbols& symbols);
+
+// `text` as names of variables, one after the other and the longest first:
+// how often each occurs, or, if that fails, how many bytes could be read.
+struct VariableSplit {
+  std::optional<std::vector<int64_t>> orders;
+  size_t read = 0;
+};
+VariableSplit split_into_variables(std::string_view text,
+                                   const std::vector<std::string>& variables);
+
+}  // namespace propagator::autodiff

@@ -1,0 +1,297 @@
+#include "propagator/autodiff/derivative_plan.h"
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include <algorithm>
+#include <cmath>
+#include <numeric>
+#include <optional>
+#include <stdexcept>
+
+namespace propagator::autodiff {
+namespace {
+
+using Orders = DerivativePlan::Orders;
+using Term = DerivativePlan::Term;
+
+constexpr double kNothing = 1e-12;  // a weight, beside ones of about 1
+
+// Every β of the sum n with entries for the variables of `support` alone.
+void add_monomials(const std::vector<size_t>& support, size_t next, int64_t n,
+                   Orders& beta, std::vector<Orders>& all) {
+  if (next + 1 == support.size()) {
+    beta[support[next]] = n;
+    all.push_back(beta);
+    return;
+  }
+  for (int64_t k = n; k >= 0; --k) {
+    beta[support[next]] = k;
+    add_monomials(support, next + 1, n - k, beta, all);
+  }
+}
+
+double monomial(const Orders& direction, const Orders& beta) {
+  double value = 1;
+  for (size_t i = 0; i < beta.size(); ++i) {
+    value *= std::pow(static_cast<double>(direction[i]),
+                      static_cast<double>(beta[i]));
+  }
+  return value;
+}
+
+double factorial(const Orders& alpha) {
+  double value = 1;
+  for (const int64_t order : alpha) value *= std::tgamma(order + 1.0);
+  return value;
+}
+
+// Weights w with Σ_r w_r d_r^β = α! δ_αβ over the β of `monomials`, using the
+// earliest directions that allow it; none if they do not. Gauss-Jordan, one
+// direction at a time, until what is left of the right side is zero.
+std::optional<std::vector<double>> weights(
+    const std::vector<Orders>& directions, const std::vector<Orders>& monomials,
+    const Orders& alpha) {
+  const size_t rows = monomials.size();
+  std::vector<double> rhs(rows);
+  for (size_t i = 0; i < rows; ++i) {
+    rhs[i] = monomials[i] == alpha ? factorial(alpha) : 0;
+  }
+  constexpr double kTiny = 1e-9;
+  const double largest = factorial(alpha);
+  std::vector<bool> used(rows, false);
+  std::vector<size_t> pivot_row(directions.size(), rows);
+  std::vector<std::vector<double>> columns;
+  for (const auto& direction : directions) {
+    auto& column = columns.emplace_back(rows);
+    for (size_t i = 0; i < rows; ++i) {
+      column[i] = monomial(direction, monomials[i]);
+    }
+  }
+  for (size_t c = 0; c < directions.size(); ++c) {
+    size_t best = rows;
+    for (size_t i = 0; i < rows; ++i) {
+      if (!used[i] && std::abs(columns[c][i]) > kTiny &&
+          (best == rows ||
+           std::abs(columns[c][i]) > std::abs(columns[c][best]))) {
+        best = i;
+      }
+    }
+    if (best == rows) continue;  // depends on those before it
+    used[best] = true;
+    pivot_row[c] = best;
+    const auto pivot = columns[c];
+    const auto eliminate = [&](std::vector<double>& column) {
+      const double share = column[best] / pivot[best];
+      if (share == 0) return;
+      for (size_t i = 0; i < rows; ++i) column[i] -= share * pivot[i];
+      column[best] = share;
+    };
+    for (size_t later = c + 1; later < columns.size(); ++later) {
+      eliminate(columns[later]);
+    }
+    eliminate(rhs);
+    bool solved = true;
+    for (size_t i = 0; i < rows; ++i) {
+      solved = solved && (used[i] || std::abs(rhs[i]) < kTiny * largest);
+    }
+    if (!solved) continue;
+    std::vector<double> w(directions.size(), 0);
+    for (size_t k = 0; k <= c; ++k) {
+      if (pivot_row[k] < rows) w[k] = rhs[pivot_row[k]];
+    }
+    return w;
+  }
+  return std::nullopt;
+}
+
+// Whole vectors on `support` with entries to ±largest, the first that is not
+// zero positive and no common divisor; the fullest and smallest come first,
+// because (1, ±1) alone give u_xt.
+std::vector<Orders> candidates(const std::vector<size_t>& support,
+                               size_t variables, int64_t largest) {
+  std::vector<Orders> all;
+  Orders entries(support.size(), -largest);
+  for (;;) {
+    int64_t divisor = 0;
+    for (const int64_t entry : entries) divisor = std::gcd(divisor, entry);
+    const auto first =
+        std::ranges::find_if(entries, [](int64_t entry) { return entry != 0; });
+    if (divisor == 1 && *first > 0) {
+      Orders direction(variables, 0);
+      for (size_t i = 0; i < support.size(); ++i) {
+        direction[support[i]] = entries[i];
+      }
+      all.push_back(direction);
+    }
+    size_t i = 0;
+    while (i < entries.size() && entries[i] == largest) {
+      entries[i++] = -largest;
+    }
+    if (i == entries.size()) break;
+    ++entries[i];
+  }
+  const auto rank = [](const Orders& direction) {
+    int64_t most = 0, sum = 0, zeros = 0, minus = 0;
+    for (const int64_t entry : direction) {
+      most = std::max(most, std::abs(entry));
+      sum += std::abs(entry);
+      zeros += entry == 0;
+      minus += entry < 0;
+    }
+    return std::tuple(most, zeros, sum, minus);
+  };
+  std::ranges::stable_sort(all, {}, rank);
+  return all;
+}
+
+}  // namespace
+
+DerivativePlan::DerivativePlan(const std::set<Derivative>& derivatives,
+                               int64_t variables)
+    : variables_(variables) {
+  std::vector<Orders> needed;
+  for (const auto& derivative : derivatives) {
+    if (std::ssize(derivative.orders) != variables ||
+        std::ranges::any_of(derivative.orders,
+                            [](int64_t order) { return order < 0; })) {
+      throw std::invalid_argument(fmt::format(
+          "[DerivativePlan] expected {} orders of 0 or more, got ({})",
+          variables, fmt::join(derivative.orders, ", ")));
+    }
+    if (derivative.order() > 0) needed.push_back(derivative.orders);
+  }
+  // The highest first, so that the layout's orders fall and lower ones find
+  // their directions there already; pure ones before mixed, which use theirs.
+  const auto rank = [](const Orders& alpha) {
+    return std::tuple(-std::accumulate(alpha.begin(), alpha.end(), int64_t{0}),
+                      -std::ranges::count(alpha, 0), alpha);
+  };
+  std::ranges::sort(needed, {}, rank);
+  for (const auto& alpha : needed) {
+    if (!terms_.contains(alpha)) add(alpha);
+  }
+  layout_ = JetLayout(reach_);
+}
+
+void DerivativePlan::add(const Orders& alpha) {
+  const int64_t n = std::accumulate(alpha.begin(), alpha.end(), int64_t{0});
+  std::vector<size_t> support, everywhere;
+  for (size_t i = 0; i < alpha.size(); ++i) {
+    if (alpha[i] > 0) support.push_back(i);
+    everywhere.push_back(i);
+  }
+  const auto monomials = [&](const std::vector<size_t>& variables) {
+    std::vector<Orders> all;
+    Orders beta(alpha.size(), 0);
+    add_monomials(variables, 0, n, beta, all);
+    return all;
+  };
+  auto pool = directions_;
+  auto w = weights(pool, monomials(everywhere), alpha);
+  for (int64_t largest = 1; !w && largest <= n; ++largest) {
+    pool.clear();
+    for (const auto& known : directions_) {
+      bool inside = true;
+      for (size_t i = 0; i < alpha.size(); ++i) {
+        inside = inside && (alpha[i] > 0 || known[i] == 0);
+      }
+      if (inside) pool.push_back(known);
+    }
+    for (const auto& direction : candidates(support, alpha.size(), largest)) {
+      if (std::ranges::find(pool, direction) == pool.end()) {
+        pool.push_back(direction);
+      }
+    }
+    w = weights(pool, monomials(support), alpha);
+  }
+  if (!w) {
+    throw std::invalid_argument(
+        fmt::format("[DerivativePlan] found no directions for the orders ({})",
+                    fmt::join(alpha, ", ")));
+  }
+  auto& terms = terms_[alpha];
+  for (size_t i = 0; i < pool.size(); ++i) {
+    if (std::abs((*w)[i]) < kNothing) continue;
+    const auto known = std::ranges::find(directions_, pool[i]);
+    terms.push_back({known - directions_.begin(), (*w)[i]});
+    if (known != directions_.end()) continue;
+    directions_.push_back(pool[i]);
+    reach_.push_back(n);
+  }
+}
+
+torch::Tensor DerivativePlan::directions(torch::TensorOptions options) const {
+  auto table = torch::empty({std::ssize(directions_), variables_},
+                            torch::TensorOptions().dtype(torch::kFloat64));
+  double* entry = table.data_ptr<double>();
+  for (const auto& direction : directions_) {
+    entry = std::ranges::copy(direction, entry).out;
+  }
+  return table.to(options.requires_grad(false));
+}
+
+torch::Tensor DerivativePlan::derivative(const Jet& fields,
+                                         const Derivative& derivative) const {
+  if (fields.layout() != layout_) {
+    throw std::invalid_argument(
+        fmt::format("[DerivativePlan] expected a jet of {} rows, got {}",
+                    layout_.rows(), fields.layout().rows()));
+  }
+  if (derivative.field < 0 || derivative.field >= fields.rows().size(-1)) {
+    throw std::invalid_argument(
+        fmt::format("[DerivativePlan] expected a field below {}, got {}",
+                    fields.rows().size(-1), derivative.field));
+  }
+  const auto rows = fields.rows().select(-1, derivative.field);  // (M, …)
+  const int64_t order = derivative.order();
+  if (order == 0) return rows[0];
+  const auto found = terms_.find(derivative.orders);
+  if (found == terms_.end()) {
+    throw std::invalid_argument(fmt::format(
+        "[DerivativePlan] expected a derivative of the plan, got ({})",
+        fmt::join(derivative.orders, ", ")));
+  }
+  torch::Tensor total;
+  for (const auto& [direction, weight] : found->second) {
+    const auto row = rows[layout_.row(direction, order)];
+    if (!total.defined()) {
+      total = weight == 1 ? row : row * weight;
+    } else {
+      total = torch::add(total, row, weight);
+    }
+  }
+  return total;
+}
+
+Environment DerivativePlan::environment(const torch::Tensor& points,
+                                        const Jet& fields) const {
+  // By value: the environment may outlive the plan.
+  return {coordinates(Jet::constant(points)),
+          [plan = *this, fields](const Derivative& derivative) {
+            return Jet::constant(plan.derivative(fields, derivative));
+          }};
+}
+
+std::string DerivativePlan::recipe(
+    const Orders& orders, const std::vector<std::string>& variables) const {
+  const int64_t n = std::accumulate(orders.begin(), orders.end(), int64_t{0});
+  std::string text;
+  for (const auto& [direction, weight] : terms_.at(orders)) {
+    std::string along;
+    const auto& entries = directions_[static_cast<size_t>(direction)];
+    for (size_t i = 0; i < entries.size(); ++i) {
+      if (entries[i] == 0) continue;
+      const int64_t size = std::abs(entries[i]);
+      along += entries[i] < 0 ? "-" : along.empty() ? "" : "+";
+      if (size != 1) along += fmt::format("{}", size);
+      along += variables.at(i);
+    }
+    text += text.empty() ? (weight < 0 ? "-" : "") : weight < 0 ? " - " : " + ";
+    if (std::abs(weight) != 1) text += fmt::format("{:g} ", std::abs(weight));
+    text += fmt::format("c{}({})", n, along);
+  }
+  return text;
+}
+
+}  // namespace propagator::autodiff

@@ -1,0 +1,63 @@
+#pragma once
+
+#include <torch/types.h>
+
+#include <map>
+#include <set>
+#include <string>
+#include <vector>
+
+#include "propagator/autodiff/derivative.h"
+#include "propagator/autodiff/expression.h"
+#include "propagator/autodiff/jet.h"
+
+namespace propagator::autodiff {
+
+// Which directions a jet needs, and to which order, so that it holds a set of
+// derivatives. The coefficient of order n along d is
+//   c_n(d) = Σ_{|β|=n} d^β ∂^β u / β!,
+// so ∂ⁿ/∂xᵢⁿ is n! c_n along the unit vector i, and a mixed derivative ∂^α is
+// a combination Σ_r w_r c_n(d_r) wherever Σ_r w_r d_r^β = α! for β = α and 0
+// for every other β of that order. Directions are small whole numbers, few,
+// and shared: u_xt takes (1, 1) and (1, -1), but beside u_xx and u_tt only the
+// first of them.
+class DerivativePlan {
+ public:
+  struct Term {
+    int64_t direction;
+    double weight;  // of its coefficient of the derivative's order
+  };
+  using Orders = std::vector<int64_t>;
+
+  DerivativePlan() = default;  // values alone
+  // Of D variables. std::invalid_argument if a derivative has not D orders.
+  DerivativePlan(const std::set<Derivative>& derivatives, int64_t variables);
+
+  const JetLayout& layout() const { return layout_; }
+  torch::Tensor directions(torch::TensorOptions options) const;  // (R, D)
+
+  // Of `fields`, a jet (M; …, F) along the directions: (…). The value is in
+  // every plan; for others that are not, std::invalid_argument.
+  torch::Tensor derivative(const Jet& fields,
+                           const Derivative& derivative) const;
+  // Points (…, D) and all derivatives there, as plain values, for an equation.
+  Environment environment(const torch::Tensor& points, const Jet& fields) const;
+
+  // Row by row, and how each derivative is put together from them.
+  const std::vector<Orders>& direction_list() const { return directions_; }
+  const std::map<Orders, std::vector<Term>>& terms() const { return terms_; }
+  // "2 c2(x)", "0.5 c2(x+t) - 0.5 c2(x-t)"
+  std::string recipe(const Orders& orders,
+                     const std::vector<std::string>& variables) const;
+
+ private:
+  void add(const Orders& alpha);
+
+  int64_t variables_ = 0;
+  std::vector<Orders> directions_;
+  std::vector<int64_t> reach_;  // the order to which each direction goes
+  std::map<Orders, std::vector<Term>> terms_;
+  JetLayout layout_;
+};
+
+}  // namespace propagator::autodiff

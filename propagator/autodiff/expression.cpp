@@ -1,0 +1,158 @@
+#include "propagator/autodiff/expression.h"
+
+#include <cmath>
+#include <stdexcept>
+
+#include "propagator/autodiff/expression_node.h"
+
+namespace propagator::autodiff {
+namespace {
+
+Jet evaluated(const Node& node, const Environment& environment);
+
+Jet evaluated_sum(const Node& node, const Environment& environment) {
+  std::optional<Jet> total;
+  double constant = 0;
+  for (const auto& term : node.children) {
+    if (term->is_number()) {
+      constant = term->number;
+      continue;
+    }
+    const auto jet = evaluated(*term, environment);
+    total = total ? *total + jet : jet;
+  }
+  return *total + constant;
+}
+
+Jet evaluated_product(const Node& node, const Environment& environment) {
+  std::optional<Jet> total;
+  double constant = 1;
+  for (const auto& factor : node.children) {
+    if (factor->is_number()) {
+      constant = factor->number;
+      continue;
+    }
+    const auto jet = evaluated(*factor, environment);
+    total = total ? *total * jet : jet;
+  }
+  return constant == 1 ? *total : *total * constant;
+}
+
+Jet evaluated_power(const Node& node, const Environment& environment) {
+  const auto& base = *node.children[0];
+  const auto& exponent = *node.children[1];
+  if (exponent.is_number()) {
+    return pow(evaluated(base, environment), exponent.number);
+  }
+  const auto y = evaluated(exponent, environment);
+  if (base.is_number()) return exp(y * std::log(base.number));
+  return exp(y * log(evaluated(base, environment)));
+}
+
+// Of anything but a number, which the node above takes as a double: a tensor
+// of it would have to know the type and device of the others.
+Jet evaluated(const Node& node, const Environment& environment) {
+  switch (node.kind) {
+    case Node::Kind::kVariable:
+      return environment.variables.at(static_cast<size_t>(node.variable));
+    case Node::Kind::kField:
+      if (!environment.field) {
+        throw std::invalid_argument(
+            "[Expression] expected an environment with fields, got none");
+      }
+      return environment.field(node.derivative);
+    case Node::Kind::kSum:
+      return evaluated_sum(node, environment);
+    case Node::Kind::kProduct:
+      return evaluated_product(node, environment);
+    case Node::Kind::kPower:
+      return evaluated_power(node, environment);
+    case Node::Kind::kFunction:
+      return entry(node.function)
+          .jet(evaluated(*node.children[0], environment));
+    case Node::Kind::kNumber:
+      break;
+  }
+  if (environment.variables.empty()) {
+    return Jet::constant(torch::full({}, node.number, torch::kFloat64));
+  }
+  const auto& like = environment.variables[0];
+  auto rows = torch::zeros_like(like.rows());
+  rows[0].fill_(node.number);
+  return {rows, like.layout()};
+}
+
+template <class Visit>
+void for_each_node(const Node& node, Visit&& visit) {
+  visit(node);
+  for (const auto& child : node.children) for_each_node(*child, visit);
+}
+
+}  // namespace
+
+std::vector<Jet> coordinates(const Jet& points) {
+  std::vector<Jet> variables;
+  for (int64_t i = 0; i < points.rows().size(-1); ++i) {
+    variables.emplace_back(points.rows().select(-1, i), points.layout());
+  }
+  return variables;
+}
+
+Expression::Expression()
+    : Expression(number(0), std::make_shared<const Symbols>()) {}
+
+Expression::Expression(NodePtr root, std::shared_ptr<const Symbols> symbols)
+    : root_(std::move(root)), symbols_(std::move(symbols)) {}
+
+Expression Expression::parse(const std::string& text, const Symbols& symbols,
+                             Part part) {
+  return {parse_tree(text, part.from, part.to, /*equation=*/false, symbols),
+          std::make_shared<const Symbols>(symbols)};
+}
+
+Expression Expression::parse_equation(const std::string& text,
+                                      const Symbols& symbols, Part part) {
+  return {parse_tree(text, part.from, part.to, /*equation=*/true, symbols),
+          std::make_shared<const Symbols>(symbols)};
+}
+
+Jet Expression::evaluate(const Environment& environment) const {
+  return evaluated(*root_, environment);
+}
+
+Expression Expression::derivative(int64_t variable) const {
+  if (variable < 0 || variable >= std::ssize(symbols_->variables)) {
+    throw std::invalid_argument(
+        "[Expression] expected the index of a variable");
+  }
+  return {differentiate(root_, variable), symbols_};
+}
+
+std::set<Derivative> Expression::derivatives() const {
+  std::set<Derivative> found;
+  for_each_node(*root_, [&found](const Node& node) {
+    if (node.kind == Node::Kind::kField) found.insert(node.derivative);
+  });
+  return found;
+}
+
+std::set<int64_t> Expression::variables() const {
+  std::set<int64_t> found;
+  for_each_node(*root_, [&found](const Node& node) {
+    if (node.kind == Node::Kind::kVariable) found.insert(node.variable);
+  });
+  return found;
+}
+
+std::optional<double> Expression::constant() const {
+  if (!root_->is_number()) return std::nullopt;
+  return root_->number;
+}
+
+std::string Expression::text() const { return print(*root_, *symbols_); }
+
+bool Expression::operator==(const Expression& other) const {
+  return same(*root_, *other.root_);
+}
+
+}  // namespace propagator::autodiff

@@ -1,0 +1,77 @@
+#pragma once
+
+#include <functional>
+#include <memory>
+#include <optional>
+#include <set>
+#include <string>
+#include <vector>
+
+#include "propagator/autodiff/derivative.h"
+#include "propagator/autodiff/jet.h"
+#include "propagator/autodiff/syntax_error.h"
+
+namespace propagator::autodiff {
+
+struct Node;
+
+// What an expression's names stand for when it is evaluated: a jet for each
+// variable, and one for each derivative of a field that it names. Jets of
+// plain values are constants; shapes broadcast.
+struct Environment {
+  std::vector<Jet> variables;
+  std::function<Jet(const Derivative&)> field;
+};
+
+// The D variables of points (M; …, D), each (M; …).
+std::vector<Jet> coordinates(const Jet& points);
+
+// A part of a text, in bytes.
+struct Part {
+  size_t from = 0, to = std::string::npos;
+};
+
+// A formula of variables, fields and their derivatives, as an immutable tree:
+//   numbers 1 .5 1e-3, names, + - * / ^ (or **, from the right and before a
+//   sign: -x^2 = -(x^2)), brackets, and one of sin cos tan exp log sqrt tanh
+//   sinh cosh abs sign of an argument in brackets;
+//   derivatives u_xx, u_xt, and d(f, x) or d(f, x, n) of any formula f, which
+//   product and chain rule expand into those of fields.
+// Sums and products are flat, with their numbers folded into one, so that
+// what prints the same is the same tree.
+class Expression {
+ public:
+  Expression();  // 0
+
+  // SyntaxError points at what is wrong; `part` is what to read of `text`.
+  static Expression parse(const std::string& text, const Symbols& symbols,
+                          Part part = {});
+  // a − b of an equation `a = b`; without a `=`, the whole is the residual.
+  static Expression parse_equation(const std::string& text,
+                                   const Symbols& symbols, Part part = {});
+
+  // A number alone has the layout and shape of the first variable.
+  Jet evaluate(const Environment& environment) const;
+  // By one variable, with fields as functions of all of them.
+  Expression derivative(int64_t variable) const;
+
+  // Of fields, those without a derivative among them.
+  std::set<Derivative> derivatives() const;
+  // Those that appear themselves, not as what a field depends on.
+  std::set<int64_t> variables() const;
+  std::optional<double> constant() const;
+
+  // With as few brackets as it takes; parses to the same tree.
+  std::string text() const;
+  // The same tree; names do not count.
+  bool operator==(const Expression& other) const;
+
+ private:
+  Expression(std::shared_ptr<const Node> root,
+             std::shared_ptr<const Symbols> symbols);
+
+  std::shared_ptr<const Node> root_;
+  std::shared_ptr<const Symbols> symbols_;
+};
+
+}  // namespace propagator::autodiff

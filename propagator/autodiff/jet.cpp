@@ -1,0 +1,435 @@
+#include "propagator/autodiff/jet.h"
+
+#include <fmt/format.h>
+#include <torch/utils.h>
+
+#include <algorithm>
+#include <numbers>
+#include <stdexcept>
+
+namespace propagator::autodiff {
+namespace {
+
+using torch::Tensor;
+
+// a and b with as many dimensions, filled up with ones behind the rows.
+std::pair<Tensor, Tensor> aligned(const Tensor& a, const Tensor& b) {
+  const auto widened = [](const Tensor& x, int64_t dims) {
+    auto shape = x.sizes().vec();
+    shape.insert(shape.begin() + 1, static_cast<size_t>(dims - x.dim()), 1);
+    return x.view(shape);
+  };
+  const int64_t dims = std::max(a.dim(), b.dim());
+  return {a.dim() < dims ? widened(a, dims) : a,
+          b.dim() < dims ? widened(b, dims) : b};
+}
+
+bool is_constant(const Jet& x) { return x.layout().rows() == 1; }
+
+const JetLayout& common_layout(const Jet& a, const Jet& b, const char* where) {
+  if (is_constant(a)) return b.layout();
+  if (!is_constant(b) && a.layout() != b.layout()) {
+    throw std::invalid_argument(
+        fmt::format("[{}] expected two jets of one layout, got {} and {} rows",
+                    where, a.layout().rows(), b.layout().rows()));
+  }
+  return a.layout();
+}
+
+// a with `value` in place of its first row.
+Tensor with_value(const Tensor& value, const Tensor& rows) {
+  if (rows.size(0) == 1) return value.unsqueeze(0);
+  auto shape = value.sizes().vec();
+  shape.insert(shape.begin(), rows.size(0) - 1);
+  return torch::cat({value.unsqueeze(0), rows.slice(0, 1).expand(shape)});
+}
+
+// c_k = Σ a_j · b_(k-j) for a product that is linear in both.
+template <class Product>
+Jet cauchy(const Jet& a, const Jet& b, const char* where, Product&& product) {
+  const auto layout = common_layout(a, b, where);
+  if (is_constant(a) || is_constant(b)) {
+    return Jet(product(a.rows(), b.rows()), layout);
+  }
+  std::vector<Tensor> rows;
+  for (int64_t k = 0; k <= layout.order(); ++k) {
+    const int64_t count = layout.directions(k);
+    Tensor sum;
+    for (int64_t j = 0; j <= k; ++j) {
+      const auto term =
+          product(a.coefficients(j, count), b.coefficients(k - j, count));
+      sum = sum.defined() ? sum + term : term;
+    }
+    rows.push_back(sum);
+  }
+  return Jet(torch::cat(rows), layout);
+}
+
+// The coefficients f_j, j = 0 … order, of y' = rhs(f_0 … f_j) from y = f_0,
+// where rhs gives coefficient j of the right side.
+template <class RightSide>
+std::vector<Tensor> integrate(const Tensor& start, int64_t order,
+                              RightSide&& rhs) {
+  std::vector<Tensor> f{start};
+  for (int64_t j = 0; j < order; ++j) {
+    f.push_back(rhs(f, j) / static_cast<double>(j + 1));
+  }
+  return f;
+}
+
+// Coefficient j of f².
+Tensor square_at(const std::vector<Tensor>& f, int64_t j) {
+  auto sum = f[0] * f[static_cast<size_t>(j)];
+  for (int64_t i = 1; i <= j; ++i) {
+    sum = sum + f[static_cast<size_t>(i)] * f[static_cast<size_t>(j - i)];
+  }
+  return sum;
+}
+
+// d, then -v, -d, v … each over j!: those of sin from (sin, cos).
+std::vector<Tensor> circular(const Tensor& value, const Tensor& derivative,
+                             int64_t order) {
+  std::vector<Tensor> f{value};
+  double factor = 1;
+  for (int64_t j = 1; j <= order; ++j) {
+    factor /= static_cast<double>(j);
+    const double sign = j % 4 == 2 || j % 4 == 3 ? -1 : 1;
+    f.push_back((j % 2 == 0 ? value : derivative) * (sign * factor));
+  }
+  return f;
+}
+
+std::vector<Tensor> sigmoid_series(const Tensor& x, int64_t order) {
+  return integrate(torch::sigmoid(x), order,
+                   [](const std::vector<Tensor>& f, int64_t j) {
+                     return f[static_cast<size_t>(j)] - square_at(f, j);
+                   });
+}
+
+// Coefficients of x · g from those of g, at x.
+std::vector<Tensor> times_argument(const Tensor& x,
+                                   const std::vector<Tensor>& g) {
+  std::vector<Tensor> f{x * g[0]};
+  for (size_t j = 1; j < g.size(); ++j) f.push_back(x * g[j] + g[j - 1]);
+  return f;
+}
+
+// Coefficients of an antiderivative whose value is `start`.
+std::vector<Tensor> antiderivative(const Tensor& start,
+                                   const std::vector<Tensor>& g,
+                                   int64_t order) {
+  return integrate(start, order, [&g](const auto&, int64_t j) {
+    return g[static_cast<size_t>(j)];
+  });
+}
+
+}  // namespace
+
+JetLayout::JetLayout(std::vector<int64_t> orders) : orders_(std::move(orders)) {
+  if (!std::is_sorted(orders_.rbegin(), orders_.rend()) ||
+      (!orders_.empty() && orders_.back() < 1)) {
+    throw std::invalid_argument(
+        "[JetLayout] expected orders of 1 or more that do not rise");
+  }
+  for (const int64_t order : orders_) rows_ += order;
+}
+
+int64_t JetLayout::directions(int64_t k) const {
+  if (k == 0) return 1;
+  return std::count_if(orders_.begin(), orders_.end(),
+                       [k](int64_t order) { return order >= k; });
+}
+
+int64_t JetLayout::first_row(int64_t k) const {
+  int64_t row = 0;
+  for (int64_t j = 0; j < k; ++j) row += directions(j);
+  return row;
+}
+
+Jet::Jet(Tensor rows, JetLayout layout)
+    : rows_(std::move(rows)), layout_(std::move(layout)) {
+  if (rows_.dim() == 0 || rows_.size(0) != layout_.rows()) {
+    throw std::invalid_argument(
+        fmt::format("[Jet] expected {} rows, got {}", layout_.rows(),
+                    rows_.dim() == 0 ? 0 : rows_.size(0)));
+  }
+}
+
+Jet Jet::constant(const Tensor& value) { return {value.unsqueeze(0), {}}; }
+
+Jet Jet::moving(const Tensor& points, const Tensor& directions,
+                const JetLayout& layout) {
+  if (directions.dim() != 2 || directions.size(0) != layout.directions(1) ||
+      directions.size(1) != points.size(-1)) {
+    throw std::invalid_argument(fmt::format(
+        "[Jet] expected directions ({}, {}), got ({})", layout.directions(1),
+        points.size(-1), fmt::join(directions.sizes(), ", ")));
+  }
+  auto shape = points.sizes().vec();
+  shape.insert(shape.begin(), layout.rows());
+  auto rows = torch::zeros(shape, points.options());
+  rows[0].copy_(points);
+  auto along = directions.sizes().vec();
+  along.insert(along.begin() + 1, static_cast<size_t>(points.dim() - 1), 1);
+  if (layout.order() > 0) {
+    rows.narrow(0, 1, layout.directions(1)).copy_(directions.view(along));
+  }
+  return {rows, layout};
+}
+
+Tensor Jet::coefficients(int64_t k, int64_t directions) const {
+  return rows_.narrow(0, layout_.first_row(k), k == 0 ? 1 : directions);
+}
+
+Jet operator+(const Jet& a, const Jet& b) {
+  const auto& layout = common_layout(a, b, "jet +");
+  const auto [x, y] = aligned(a.rows(), b.rows());
+  if (is_constant(a) == is_constant(b)) return {x + y, layout};
+  const auto& moving = is_constant(a) ? y : x;
+  return {with_value(x[0] + y[0], moving), layout};
+}
+
+Jet operator-(const Jet& a) { return {-a.rows(), a.layout()}; }
+Jet operator-(const Jet& a, const Jet& b) { return a + -b; }
+
+Jet operator*(const Jet& a, const Jet& b) {
+  return cauchy(a, b, "jet *", [](const Tensor& x, const Tensor& y) {
+    const auto [left, right] = aligned(x, y);
+    return left * right;
+  });
+}
+
+Jet operator/(const Jet& a, const Jet& b) { return a * reciprocal(b); }
+
+Jet operator+(const Jet& a, const Tensor& b) { return a + Jet::constant(b); }
+Jet operator*(const Jet& a, const Tensor& b) { return a * Jet::constant(b); }
+
+Jet operator+(const Jet& a, double b) {
+  if (b == 0) return a;
+  return {with_value(a.value() + b, a.rows()), a.layout()};
+}
+
+Jet operator*(const Jet& a, double b) { return {a.rows() * b, a.layout()}; }
+
+Jet matmul(const Jet& a, const Jet& b) {
+  return cauchy(a, b, "jet matmul", [](const Tensor& x, const Tensor& y) {
+    const auto [left, right] = aligned(x, y);
+    return torch::matmul(left, right);
+  });
+}
+
+Jet linear(const Jet& x, const Tensor& weight, const Tensor& bias) {
+  if (!bias.defined()) return {torch::matmul(x.rows(), weight.t()), x.layout()};
+  if (is_constant(x)) {
+    return {torch::linear(x.rows(), weight, bias), x.layout()};
+  }
+  // The bias as the product with one more column that only the value has
+  // would copy the rows; a padded bias is added in place of that.
+  const auto product = torch::matmul(x.rows(), weight.t());
+  std::vector<int64_t> shape(static_cast<size_t>(product.dim()), 1);
+  shape.front() = product.size(0);
+  auto first = torch::zeros(shape, product.options());
+  first[0].fill_(1);
+  return {torch::addcmul(product, first, bias), x.layout()};
+}
+
+Jet compose(const Jet& x, const std::vector<Tensor>& f) {
+  const auto& layout = x.layout();
+  const int64_t order = layout.order();
+  if (static_cast<int64_t>(f.size()) <= order) {
+    throw std::invalid_argument(fmt::format(
+        "[compose] expected {} coefficients, got {}", order + 1, f.size()));
+  }
+  if (order == 0) return Jet::constant(f[0]);
+  // powers[j][k]: coefficient k of (x - x_0)ʲ, zero for k < j.
+  using Series = std::vector<Tensor>;
+  const auto entries = static_cast<size_t>(order) + 1;
+  std::vector<Series> powers(entries, Series(entries));
+  std::vector<Tensor> rows{f[0].unsqueeze(0)};
+  for (int64_t k = 1; k <= order; ++k) {
+    const int64_t count = layout.directions(k);
+    const auto first = [count](const Tensor& t) {
+      return t.narrow(0, 0, count);
+    };
+    const auto at = static_cast<size_t>(k);
+    powers[1][at] = x.coefficients(k);
+    auto sum = f[1] * powers[1][at];
+    for (size_t j = 2; j <= at; ++j) {
+      Tensor power;
+      for (size_t i = j - 1; i < at; ++i) {
+        const auto term = first(powers[j - 1][i]) * first(powers[1][at - i]);
+        power = power.defined() ? power + term : term;
+      }
+      powers[j][at] = power;
+      sum = sum + f[j] * power;
+    }
+    rows.push_back(sum);
+  }
+  return {torch::cat(rows), layout};
+}
+
+Jet sin(const Jet& x) {
+  const auto value = x.value();
+  return compose(
+      x, circular(torch::sin(value), torch::cos(value), x.layout().order()));
+}
+
+Jet cos(const Jet& x) {
+  const auto value = x.value();
+  return compose(
+      x, circular(torch::cos(value), -torch::sin(value), x.layout().order()));
+}
+
+Jet tan(const Jet& x) {
+  return compose(x, integrate(torch::tan(x.value()), x.layout().order(),
+                              [](const std::vector<Tensor>& f, int64_t j) {
+                                const auto square = square_at(f, j);
+                                return j == 0 ? square + 1 : square;
+                              }));
+}
+
+Jet exp(const Jet& x) {
+  return compose(x, integrate(torch::exp(x.value()), x.layout().order(),
+                              [](const std::vector<Tensor>& f, int64_t j) {
+                                return f[static_cast<size_t>(j)];
+                              }));
+}
+
+Jet log(const Jet& x) {
+  const auto value = x.value();
+  std::vector<Tensor> f{torch::log(value)};
+  auto power = torch::reciprocal(value);
+  for (int64_t j = 1; j <= x.layout().order(); ++j) {
+    f.push_back(power * ((j % 2 == 1 ? 1.0 : -1.0) / static_cast<double>(j)));
+    power = power / value;
+  }
+  return compose(x, f);
+}
+
+Jet sqrt(const Jet& x) { return pow(x, 0.5); }
+Jet reciprocal(const Jet& x) { return pow(x, -1); }
+
+Jet tanh(const Jet& x) {
+  return compose(x, integrate(torch::tanh(x.value()), x.layout().order(),
+                              [](const std::vector<Tensor>& f, int64_t j) {
+                                const auto square = square_at(f, j);
+                                return j == 0 ? 1 - square : -square;
+                              }));
+}
+
+Jet sinh(const Jet& x) { return (exp(x) - exp(-x)) * 0.5; }
+Jet cosh(const Jet& x) { return (exp(x) + exp(-x)) * 0.5; }
+
+Jet sigmoid(const Jet& x) {
+  return compose(x, sigmoid_series(x.value(), x.layout().order()));
+}
+
+Jet silu(const Jet& x) {
+  const auto value = x.value();
+  return compose(
+      x, times_argument(value, sigmoid_series(value, x.layout().order())));
+}
+
+Jet softplus(const Jet& x) {
+  const auto value = x.value();
+  const int64_t order = x.layout().order();
+  return compose(x, antiderivative(torch::softplus(value),
+                                   sigmoid_series(value, order), order));
+}
+
+Jet gelu(const Jet& x) {
+  const auto value = x.value();
+  const int64_t order = x.layout().order();
+  const double norm = 1 / std::sqrt(2 * std::numbers::pi);
+  // φ' = -x φ
+  const auto density =
+      integrate(torch::exp(value.square() * -0.5) * norm, order,
+                [&value](const std::vector<Tensor>& f, int64_t j) {
+                  const auto at = static_cast<size_t>(j);
+                  const auto product = value * f[at];
+                  return j == 0 ? -product : -(product + f[at - 1]);
+                });
+  const auto share = torch::erfc(value * -std::sqrt(0.5)) * 0.5;
+  return compose(x,
+                 times_argument(value, antiderivative(share, density, order)));
+}
+
+Jet abs(const Jet& x) {
+  const auto value = x.value();
+  std::vector<Tensor> f{torch::abs(value)};
+  if (x.layout().order() > 0) f.push_back(torch::sign(value));
+  while (static_cast<int64_t>(f.size()) <= x.layout().order()) {
+    f.push_back(torch::zeros_like(value));
+  }
+  return compose(x, f);
+}
+
+Jet pow(const Jet& x, double exponent) {
+  const auto value = x.value();
+  std::vector<Tensor> f;
+  double binomial = 1;
+  for (int64_t j = 0; j <= x.layout().order(); ++j) {
+    // A whole power ends: its later coefficients are zero, also at x = 0.
+    f.push_back(binomial == 0
+                    ? torch::zeros_like(value)
+                    : torch::pow(value, exponent - static_cast<double>(j)) *
+                          binomial);
+    binomial *=
+        (exponent - static_cast<double>(j)) / static_cast<double>(j + 1);
+  }
+  return compose(x, f);
+}
+
+Jet waves(const Jet& x, const Tensor& w1, const Tensor& w2) {
+  const auto& layout = x.layout();
+  // The kernel has one derivative by its inputs; a constant may need more.
+  const bool once = layout.order() > 0 || !torch::GradMode::is_enabled();
+  if (layout.order() <= 2 && once && !x.rows().is_mps()) {
+    return {kernels::jet_waves(x.rows(), w1, w2, layout.orders()), layout};
+  }
+  const auto value = x.value();
+  const auto s = torch::sin(value), c = torch::cos(value);
+  return compose(
+      x, circular(w1 * s + w2 * c, w1 * c - w2 * s, x.layout().order()));
+}
+
+Jet sum(const Jet& x, int64_t dim, bool keepdim) {
+  return {x.rows().sum(dim, keepdim), x.layout()};
+}
+
+Jet mean(const Jet& x, int64_t dim, bool keepdim) {
+  return {x.rows().mean(dim, keepdim), x.layout()};
+}
+
+Jet softmax(const Jet& x) {
+  if (is_constant(x)) return {torch::softmax(x.rows(), -1), x.layout()};
+  const auto largest = x.value().amax(-1, /*keepdim=*/true).detach();
+  const auto weights = exp(x + -largest);
+  return weights / sum(weights, -1, /*keepdim=*/true);
+}
+
+Jet layer_norm(const Jet& x, const Tensor& weight, const Tensor& bias,
+               double eps) {
+  const auto centred = x - mean(x, -1, /*keepdim=*/true);
+  const auto variance = mean(centred * centred, -1, /*keepdim=*/true);
+  auto y = centred * pow(variance + eps, -0.5);
+  if (weight.defined()) y = y * weight;
+  return bias.defined() ? y + bias : y;
+}
+
+Jet cat(const std::vector<Jet>& parts, int64_t dim) {
+  std::vector<Tensor> rows;
+  for (const auto& part : parts) {
+    if (part.layout() != parts.front().layout()) {
+      throw std::invalid_argument("[jet cat] expected jets of one layout");
+    }
+    rows.push_back(part.rows());
+  }
+  return {torch::cat(rows, dim), parts.front().layout()};
+}
+
+Jet narrow(const Jet& x, int64_t dim, int64_t start, int64_t length) {
+  return {x.rows().narrow(dim, start, length), x.layout()};
+}
+
+}  // namespace propagator::autodiff

@@ -1,0 +1,133 @@
+#pragma once
+
+#include <torch/types.h>
+
+#include <vector>
+
+#include "propagator/kernels/jet_waves.h"
+
+namespace propagator::autodiff {
+
+// Which Taylor coefficients a jet carries: along each direction, how many.
+// Directions come in order of falling order, so that those that still have a
+// coefficient k are the first `directions(k)`.
+class JetLayout {
+ public:
+  JetLayout() = default;  // the value alone
+  explicit JetLayout(std::vector<int64_t> orders);
+
+  int64_t order() const { return orders_.empty() ? 0 : orders_.front(); }
+  int64_t directions(int64_t k) const;
+  // Of the value (row 0) and all coefficients together.
+  int64_t rows() const { return rows_; }
+  // The first row of the coefficients k, and the one of a direction.
+  int64_t first_row(int64_t k) const;
+  int64_t row(int64_t direction, int64_t k) const {
+    return first_row(k) + direction;
+  }
+  // What the fused kernels need to know, of a layout of order 2 at most.
+  kernels::JetOrders orders() const {
+    return {order() > 0 ? directions(1) : 0, order() > 1 ? directions(2) : 0};
+  }
+  bool operator==(const JetLayout&) const = default;
+
+ private:
+  std::vector<int64_t> orders_;
+  int64_t rows_ = 1;
+};
+
+// A tensor x and its Taylor coefficients along directions d:
+//   x(p + s d) = x_0 + x_1 s + x_2 s² + …,   ∂ᵏx/∂dᵏ = k! x_k.
+// All rows lie in one tensor, (M, …): the value, which all directions share,
+// then x_1 of every direction, then x_2 of those that have one, and so on. A
+// layer that is linear works on all rows at once; every other one is a Cauchy
+// product or a composition (below). Gradients with respect to parameters are
+// autograd's, through the rows.
+class Jet {
+ public:
+  Jet() = default;
+  Jet(torch::Tensor rows, JetLayout layout);
+  // A value that does not move.
+  static Jet constant(const torch::Tensor& value);
+  // Points (…, D) that move along `directions`, (R, D), to the orders of the
+  // layout: the input of a network.
+  static Jet moving(const torch::Tensor& points,
+                    const torch::Tensor& directions, const JetLayout& layout);
+
+  const torch::Tensor& rows() const { return rows_; }  // (M, …)
+  const JetLayout& layout() const { return layout_; }
+  torch::Tensor value() const { return rows_[0]; }
+  // x_k of the first `directions` directions: (directions, …).
+  torch::Tensor coefficients(int64_t k, int64_t directions) const;
+  torch::Tensor coefficients(int64_t k) const {
+    return coefficients(k, layout_.directions(k));
+  }
+
+  // The same linear map of the last dimensions applied to every row.
+  template <class Map>
+  Jet linear(Map&& map) const {
+    return Jet(map(rows_), layout_);
+  }
+
+ private:
+  torch::Tensor rows_;
+  JetLayout layout_;
+};
+
+// Sums and products, entry by entry; shapes broadcast. One of two jets may be
+// a constant; otherwise their layouts must be the same.
+Jet operator+(const Jet& a, const Jet& b);
+Jet operator-(const Jet& a, const Jet& b);
+Jet operator-(const Jet& a);
+Jet operator*(const Jet& a, const Jet& b);
+Jet operator/(const Jet& a, const Jet& b);
+
+// The same with a constant. A sum with one touches the value alone.
+Jet operator+(const Jet& a, const torch::Tensor& b);
+Jet operator*(const Jet& a, const torch::Tensor& b);
+Jet operator+(const Jet& a, double b);
+Jet operator*(const Jet& a, double b);
+inline Jet operator*(double a, const Jet& b) { return b * a; }
+inline Jet operator-(const Jet& a, double b) { return a + -b; }
+
+// The product of matrices in the last two dimensions.
+Jet matmul(const Jet& a, const Jet& b);
+
+// x Wᵀ + b, with W (out, in); an undefined bias is none.
+Jet linear(const Jet& x, const torch::Tensor& weight,
+           const torch::Tensor& bias = {});
+
+// f(x) entry by entry from the Taylor coefficients f⁽ʲ⁾(x_0)/j!, j = 0 … K.
+Jet compose(const Jet& x, const std::vector<torch::Tensor>& f);
+
+Jet sin(const Jet& x);
+Jet cos(const Jet& x);
+Jet tan(const Jet& x);
+Jet exp(const Jet& x);
+Jet log(const Jet& x);
+Jet sqrt(const Jet& x);
+Jet tanh(const Jet& x);
+Jet sinh(const Jet& x);
+Jet cosh(const Jet& x);
+Jet sigmoid(const Jet& x);
+Jet gelu(const Jet& x);  // x Φ(x), without approximation
+Jet silu(const Jet& x);  // x / (1 + e⁻ˣ)
+Jet softplus(const Jet& x);
+Jet abs(const Jet& x);  // derivative 0 at 0
+Jet reciprocal(const Jet& x);
+Jet pow(const Jet& x, double exponent);
+// w₁ sin x + w₂ cos x with scalar weights, the activation of PINNsFormer.
+Jet waves(const Jet& x, const torch::Tensor& w1, const torch::Tensor& w2);
+
+// Over dimension `dim` of the value, counted from the end (-1 is the last).
+Jet sum(const Jet& x, int64_t dim, bool keepdim);
+Jet mean(const Jet& x, int64_t dim, bool keepdim);
+Jet softmax(const Jet& x);  // over the last dimension
+// LayerNorm over the last dimension; undefined weight and bias: 1 and 0.
+Jet layer_norm(const Jet& x, const torch::Tensor& weight,
+               const torch::Tensor& bias, double eps);
+// Along dimension `dim` of the value, counted from the end.
+Jet cat(const std::vector<Jet>& parts, int64_t dim);
+Jet narrow(const Jet& x, int64_t dim, int64_t start, int64_t length);
+
+}  // namespace propagator::autodiff

@@ -1,0 +1,238 @@
+#include "propagator/autodiff/problem.h"
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include <algorithm>
+
+#include "propagator/autodiff/problem_reader.h"
+
+namespace propagator::autodiff {
+namespace {
+
+// The highest order by `variable` of a field among `derivatives`; -1 if they
+// do not name the field.
+int64_t highest(const std::set<Derivative>& derivatives, int64_t field,
+                int64_t variable) {
+  int64_t found = -1;
+  for (const auto& derivative : derivatives) {
+    if (derivative.field != field) continue;
+    found = std::max(found, derivative.orders[static_cast<size_t>(variable)]);
+  }
+  return found;
+}
+
+bool matches(const Condition& condition, int64_t field) {
+  return std::ranges::any_of(condition.matched, [field](const auto& matched) {
+    return matched.field == field;
+  });
+}
+
+Derivative pure(const Problem& problem, int64_t field, int64_t variable,
+                int64_t order) {
+  Derivative derivative{
+      field, std::vector<int64_t>(problem.symbols.variables.size(), 0)};
+  derivative.orders[static_cast<size_t>(variable)] = order;
+  return derivative;
+}
+
+void check_fields(const Problem& problem) {
+  if (problem.domain.empty()) {
+    throw ProblemError("domain", -1, "there is no variable",
+                       "add one, such as x in [0, 1]");
+  }
+  if (problem.symbols.fields.empty()) {
+    throw ProblemError("fields", -1, "there is no field", "add one, such as u");
+  }
+  if (problem.equations.empty()) {
+    throw ProblemError("equations", -1, "there is no equation",
+                       "add one, such as u_t = u_xx");
+  }
+  if (problem.conditions.empty()) {
+    throw ProblemError("conditions", -1, "there is no condition",
+                       "add one, such as on x=0: u = 0");
+  }
+  const auto named = problem.derivatives();
+  for (int64_t f = 0; f < std::ssize(problem.symbols.fields); ++f) {
+    if (highest(named, f, 0) >= 0) continue;
+    const auto& field = problem.symbols.fields[static_cast<size_t>(f)];
+    throw ProblemError(
+        "equations", -1,
+        fmt::format("the field {} appears in no equation", field),
+        fmt::format("add an equation for {}, or leave the field out", field));
+  }
+}
+
+// An order n in time takes the value and n - 1 derivatives at the start.
+void check_time(const Problem& problem) {
+  const int64_t time = problem.time();
+  if (time < 0) return;
+  const double start = problem.domain[static_cast<size_t>(time)].low;
+  const auto named = problem.derivatives();
+  for (int64_t f = 0; f < std::ssize(problem.symbols.fields); ++f) {
+    const int64_t order = highest(named, f, time);
+    for (int64_t k = 0; k < order; ++k) {
+      const bool given = std::ranges::any_of(
+          problem.conditions, [&](const Condition& condition) {
+            if (condition.variable != time) return false;
+            if (condition.kind == Condition::Kind::kPeriodic) {
+              return matches(condition, f);
+            }
+            return condition.at == start &&
+                   highest(condition.residual.derivatives(), f, time) == k;
+          });
+      if (given) continue;
+      const auto text = [&](int64_t n) {
+        return pure(problem, f, time, n).text(problem.symbols);
+      };
+      throw ProblemError(
+          "conditions", -1,
+          fmt::format("missing condition on {} at t={}: the equations have a "
+                      "time derivative of {} of order {}",
+                      text(k), start, text(0), order),
+          fmt::format("add at t={}: {} = …", start, text(k)));
+    }
+  }
+}
+
+// In space too few conditions may still be meant, as at infinity.
+void add_remarks(Problem& problem) {
+  const auto named = problem.derivatives();
+  for (int64_t x = 0; x < std::ssize(problem.domain); ++x) {
+    if (x == problem.time()) continue;
+    for (int64_t f = 0; f < std::ssize(problem.symbols.fields); ++f) {
+      const int64_t order = highest(named, f, x);
+      if (order < 1) continue;
+      int64_t count = 0;
+      for (const auto& condition : problem.conditions) {
+        if (condition.variable != x) continue;
+        if (condition.kind == Condition::Kind::kPeriodic) {
+          count += matches(condition, f) ? order : 0;
+        } else {
+          count += highest(condition.residual.derivatives(), f, x) >= 0;
+        }
+      }
+      if (count >= order) continue;
+      problem.remarks.push_back(fmt::format(
+          "{} has derivatives by {} up to order {}, but {} condition{} on the "
+          "faces of {}",
+          problem.symbols.fields[static_cast<size_t>(f)],
+          problem.symbols.variables[static_cast<size_t>(x)], order, count,
+          count == 1 ? "" : "s",
+          problem.symbols.variables[static_cast<size_t>(x)]));
+    }
+  }
+}
+
+std::string condition_text(const Problem& problem, const Condition& condition) {
+  const auto& name =
+      problem.symbols.variables[static_cast<size_t>(condition.variable)];
+  if (condition.kind == Condition::Kind::kEquation) {
+    return fmt::format("{} {}={}: {} = 0",
+                       condition.variable == problem.time() ? "at" : "on", name,
+                       condition.at, condition.residual.text());
+  }
+  std::vector<std::string> matched;
+  for (const auto& derivative : condition.matched) {
+    matched.push_back(derivative.text(problem.symbols));
+  }
+  return fmt::format("periodic {}: {}", name, fmt::join(matched, ", "));
+}
+
+}  // namespace
+
+ProblemError::ProblemError(std::string list, int64_t item,
+                           const std::string& what, std::string hint)
+    : UsageError(item < 0 ? fmt::format("{}: {}", list, what)
+                          : fmt::format("{}[{}]: {}", list, item, what),
+                 std::move(hint)),
+      list_(std::move(list)),
+      item_(item) {}
+
+Problem Problem::parse(const ProblemText& text) {
+  auto problem = ProblemReader().read(text);
+  check_fields(problem);
+  check_time(problem);
+  add_remarks(problem);
+  return problem;
+}
+
+int64_t Problem::time() const {
+  const auto found = std::ranges::find(symbols.variables, "t");
+  return found == symbols.variables.end() ? -1
+                                          : found - symbols.variables.begin();
+}
+
+std::set<Derivative> Problem::derivatives() const {
+  std::set<Derivative> all;
+  for (const auto& equation : equations) all.merge(equation.derivatives());
+  return all;
+}
+
+DerivativePlan Problem::plan() const {
+  return DerivativePlan(derivatives(), std::ssize(domain));
+}
+
+Jet Problem::exact_fields(const Jet& points) const {
+  if (exact.empty()) {
+    throw std::invalid_argument(
+        "[Problem] expected a problem with an exact solution");
+  }
+  const auto variables = coordinates(points);
+  std::vector<torch::Tensor> fields;
+  for (const auto& formula : exact) {
+    fields.push_back(formula.evaluate({variables, {}}).rows());
+  }
+  return {torch::stack(fields, -1), points.layout()};
+}
+
+std::string Problem::describe() const {
+  std::string text;
+  const auto section = [&text](const char* name,
+                               const std::vector<std::string>& lines) {
+    if (lines.empty()) return;
+    text += fmt::format("{}\n", name);
+    for (const auto& line : lines) text += fmt::format("  {}\n", line);
+  };
+  std::vector<std::string> lines;
+  for (size_t i = 0; i < domain.size(); ++i) {
+    lines.push_back(fmt::format(
+        "{} in [{}, {}]{}", symbols.variables[i], domain[i].low, domain[i].high,
+        static_cast<int64_t>(i) == time() ? " (time)" : ""));
+  }
+  section("domain", lines);
+  section("fields", {fmt::format("{}", fmt::join(symbols.fields, ", "))});
+  lines.clear();
+  for (const auto& [name, value] : parameters) {
+    lines.push_back(fmt::format("{} = {}", name, value));
+  }
+  section("parameters", lines);
+  lines.clear();
+  for (const auto& equation : equations) {
+    lines.push_back(equation.text() + " = 0");
+  }
+  section("equations", lines);
+  lines.clear();
+  const auto directions = plan();
+  for (const auto& derivative : derivatives()) {
+    if (derivative.order() == 0) continue;
+    lines.push_back(
+        fmt::format("{} = {}", derivative.text(symbols),
+                    directions.recipe(derivative.orders, symbols.variables)));
+  }
+  section("derivatives (cn(d): Taylor coefficient n along d)", lines);
+  lines.clear();
+  for (const auto& condition : conditions) {
+    lines.push_back(condition_text(*this, condition));
+  }
+  section("conditions", lines);
+  lines.clear();
+  for (size_t i = 0; i < exact.size(); ++i) {
+    lines.push_back(fmt::format("{} = {}", symbols.fields[i], exact[i].text()));
+  }
+  section("exact", lines);
+  section("remarks", remarks);
+  return text;
+}
+
+}  // namespace propagator::autodiff

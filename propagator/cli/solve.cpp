@@ -1,0 +1,40 @@
+#include "propagator/cli/commands.h"
+
+namespace propagator::cli {
+
+void add_solve(CLI::App& app, Action& action) {
+  struct Options : NewRun {
+    std::string problem, model;
+  };
+  const auto o = std::make_shared<Options>();
+  auto* verb = app.add_subcommand(
+      "solve", "Solve a PDE from its text: train a network on its residual");
+  verb->footer(
+      "A problem is a YAML file of one screen: domain, equations, conditions.\n"
+      "Short for `train` with a model; `propagator check PROBLEM` shows what\n"
+      "was understood, and every key.\n"
+      "Examples:\n"
+      "  propagator solve problems/reaction.yaml\n"
+      "  propagator solve wave --model spformer-rope --device cuda\n"
+      "  propagator solve burgers -s points.per_axis=80 --name fine\n"
+      "  propagator solve mine.yaml --model kan -s model.grid=8");
+  verb->add_option("problem", o->problem, "A YAML file, or a name from `list`")
+      ->required();
+  verb->add_option("--model", o->model, "A name from `list`");
+  o->add_to(*verb);
+  verb->callback([o, &action] {
+    action = [o] {
+      const auto file = find_config(o->problem);
+      auto document = config::Document::from_file(file);
+      if (!document.get("task")) document.set("task", "solve", "solve");
+      auto name = file.stem().string();
+      if (!o->model.empty()) {
+        document.set("model.name", o->model, "--model");
+        name += "-" + o->model;
+      }
+      return o->train(std::move(document), name);
+    };
+  });
+}
+
+}  // namespace propagator::cli

@@ -1,0 +1,135 @@
+#include "propagator/models/spformer.h"
+
+#include <torch/utils.h>
+
+#include <numbers>
+
+#include "propagator/core/random.h"
+
+namespace propagator::models {
+namespace {
+
+using autodiff::Jet;
+using nn::RelativePosition;
+
+int64_t position_axes(const SpFormerOptions& o, const FieldDomain& domain) {
+  const bool all = o.axes == PositionAxes::kAll || domain.time < 0;
+  return all ? domain.variables() : domain.variables() - 1;
+}
+
+nn::WindowAttentionOptions attention(const SpFormerOptions& o,
+                                     const FieldDomain& domain) {
+  return {.width = o.width,
+          .heads = o.heads,
+          .position = o.position,
+          .axes = position_axes(o, domain)};
+}
+
+int64_t feature_count(const SpFormerOptions& o, const FieldDomain& domain) {
+  return o.features == TokenFeatures::kFourier ? 2 * o.fourier
+                                               : domain.variables();
+}
+
+}  // namespace
+
+void SpFormerOptions::describe(config::Schema& s) {
+  s.field("width", width, {.help = "of a token", .min = 1});
+  s.field("heads", heads, {.help = "of attention", .min = 1});
+  s.field("blocks", blocks, {.help = "of attention and layers", .min = 1});
+  s.field("feed_forward", feed_forward,
+          {.help = "width of the blocks' hidden layers", .min = 1});
+  s.field("hidden", hidden, {.help = "width of the head's layers", .min = 1});
+  s.field("position", position, {.help = "relative positions in attention"});
+  s.field("axes", axes,
+          {.help = "that they look at; space (the document) has no effect"});
+  s.field("features", features, {.help = "of a token, beside its coordinates"});
+  s.field("fourier", fourier, {.help = "frequencies of them", .min = 1});
+  s.field("fourier_scale", fourier_scale,
+          {.help = "their spread, in periods over the domain", .min = 0});
+}
+
+void SpFormerOptions::validate(const FieldDomain& domain) const {
+  if (width % heads != 0) {
+    throw ConfigError(
+        "model.heads",
+        fmt::format("expected a divisor of model.width ({})", width));
+  }
+  const int64_t pairs = width / heads / 2;
+  if (position == RelativePosition::kRope &&
+      (width / heads % 2 != 0 || pairs < position_axes(*this, domain))) {
+    throw ConfigError("model.position",
+                      fmt::format("rope turns pairs of channels, at least one "
+                                  "for each of {} axes: a head has {} channels",
+                                  position_axes(*this, domain), width / heads),
+                      "raise model.width or lower model.heads");
+  }
+}
+
+std::shared_ptr<FieldNet> SpFormerOptions::make(
+    const FieldDomain& domain) const {
+  return std::make_shared<SpFormer>(*this, domain);
+}
+
+SpFormer::SpFormer(const SpFormerOptions& o, const FieldDomain& domain)
+    : options_(o),
+      domain_(domain),
+      embedding_(register_module(
+          "embedding", torch::nn::Linear(domain.variables(), o.width))),
+      feature_embedding_(register_module(
+          "feature_embedding",
+          torch::nn::Linear(feature_count(o, domain), o.width))),
+      decoder_(register_module(
+          "decoder",
+          nn::WaveStack(attention(o, domain), o.feed_forward, o.blocks))),
+      head_(register_module(
+          "head", nn::WaveMlp(std::vector<int64_t>{o.width, o.hidden, o.hidden,
+                                                   domain.fields}))) {
+  const auto tensor = [](const std::vector<double>& x) {
+    return torch::tensor(x, torch::kFloat64);
+  };
+  low_ = register_buffer("low", tensor(domain.low));
+  span_ = register_buffer("span", tensor(domain.high) - tensor(domain.low));
+  if (o.features == TokenFeatures::kFourier) {
+    frequencies_ = register_parameter(
+        "frequencies", torch::zeros({o.fourier, domain.variables()}),
+        /*requires_grad=*/false);
+  }
+}
+
+void SpFormer::initialise(int64_t seed) {
+  FieldNet::initialise(seed);
+  if (!frequencies_.defined()) return;
+  // A normal distribution, by Box and Muller.
+  const torch::NoGradGuard no_grad;
+  const RandomStream stream(seed, "init/frequencies");
+  const auto shape = frequencies_.sizes();
+  const auto u = stream.uniform({2, shape[0], shape[1]}, 0, 1, torch::kFloat64);
+  const auto radius = torch::sqrt(-2 * torch::log1p(-u[0]));
+  frequencies_.copy_(radius * torch::cos(2 * std::numbers::pi * u[1]) *
+                     options_.fourier_scale);
+}
+
+Jet SpFormer::forward(const Jet& points) {
+  const auto dtype = points.rows().scalar_type();
+  const auto place = (points + -low_.to(dtype)) * (1 / span_.to(dtype));
+  Jet features = place;
+  if (frequencies_.defined()) {
+    const auto phase =
+        autodiff::linear(place, frequencies_ * (2 * std::numbers::pi));
+    features = autodiff::cat({autodiff::cos(phase), autodiff::sin(phase)}, -1);
+  }
+  const auto tokens = nn::apply_linear(embedding_, points) +
+                      nn::apply_linear(feature_embedding_, features);
+  nn::WindowPlaces where;
+  if (options_.position != RelativePosition::kNone) {
+    where.places = place.value();
+    if (position_axes(options_, domain_) < domain_.variables()) {
+      where.places = torch::cat({where.places.narrow(-1, 0, domain_.time),
+                                 where.places.slice(-1, domain_.time + 1)},
+                                -1);
+    }
+  }
+  return head_->forward(decoder_->forward(tokens, nullptr, where));
+}
+
+}  // namespace propagator::models

@@ -1,0 +1,36 @@
+#pragma once
+
+#include <torch/nn/modules/linear.h>
+
+#include "propagator/autodiff/jet.h"
+
+namespace propagator::nn {
+
+// y = w₁ sin x + w₂ cos x with two trained numbers, on jets; both begin as 1.
+class WavesImpl : public torch::nn::Module {
+ public:
+  WavesImpl();
+  autodiff::Jet forward(const autodiff::Jet& x);
+
+ private:
+  torch::Tensor w1_, w2_;  // (1)
+};
+TORCH_MODULE(Waves);
+
+// x Wᵀ + b on jets.
+autodiff::Jet apply_linear(torch::nn::Linear& layer, const autodiff::Jet& x);
+
+// Linear layers from widths.front() to widths.back(), with waves between them:
+// the feed-forward blocks and the heads of PINNsFormer and its kin.
+class WaveMlpImpl : public torch::nn::Module {
+ public:
+  explicit WaveMlpImpl(const std::vector<int64_t>& widths);
+  autodiff::Jet forward(autodiff::Jet x);
+
+ private:
+  std::vector<torch::nn::Linear> linears_;
+  std::vector<Waves> waves_;
+};
+TORCH_MODULE(WaveMlp);
+
+}  // namespace propagator::nn

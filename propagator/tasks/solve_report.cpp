@@ -1,0 +1,272 @@
+#include <torch/utils.h>
+
+#include "propagator/core/error.h"
+#include "propagator/core/progress.h"
+#include "propagator/data/tensor_file.h"
+#include "propagator/tasks/solve.h"
+
+// How a solution is tested, shown and used.
+
+namespace propagator::tasks {
+namespace {
+
+using autodiff::Jet;
+using models::as_field_net;
+using nlohmann::json;
+using report::scientific;
+using torch::Tensor;
+
+// Windows at once: more would only take memory.
+constexpr int64_t kPart = 4096;
+
+// A relative error at which a solution is none.
+constexpr double kFailed = 0.2;
+
+double rms(const Tensor& x) {
+  return x.to(torch::kFloat64).square().mean().sqrt().item<double>();
+}
+
+// Σ|error| / Σ|truth| and the same with squares, over points and fields.
+json relative_errors(const Tensor& answer, const Tensor& truth) {
+  const auto error = (answer - truth).to(torch::kFloat64);
+  const auto exact = truth.to(torch::kFloat64);
+  return {
+      {"relative_l1", (error.abs().sum() / exact.abs().sum()).item<double>()},
+      {"relative_l2",
+       (error.square().sum() / exact.square().sum()).sqrt().item<double>()},
+      {"largest_error", error.abs().max().item<double>()}};
+}
+
+}  // namespace
+
+Tensor Solve::exact_at(const Tensor& points) const {
+  return problem_->exact_fields(Jet::constant(points)).value();
+}
+
+Solve::Answer Solve::answer_at(models::FieldNet& model,
+                               const Tensor& points) const {
+  const torch::NoGradGuard no_grad;
+  std::vector<Tensor> fields, residuals_of;
+  Progress progress("testing", points.size(0));
+  for (int64_t n = 0; n < points.size(0); n += kPart) {
+    const auto windows = windows_of(points.slice(0, n, n + kPart));
+    fields.push_back(model.values(windows).select(1, 0));
+    std::vector<Tensor> columns;
+    for (const auto& residual : residuals(model, equations_, windows)) {
+      columns.push_back(residual.select(1, 0));
+    }
+    residuals_of.push_back(torch::stack(columns, -1));
+    progress.update(n);
+  }
+  return {torch::cat(fields).cpu(), torch::cat(residuals_of).cpu()};
+}
+
+json Solve::evaluate(torch::nn::Module& module, data::Split) {
+  auto& model = as_field_net(module);
+  model.eval();
+  const auto points = data::cell_centres(box(), eval_options_.per_axis);
+  const auto answer = answer_at(model, points);
+  json result{{"points", points.size(0)}, {"residual", rms(answer.residuals)}};
+  if (!torch::isfinite(answer.fields).all().item<bool>()) {
+    throw NumericalError("[eval] the solution is not finite");
+  }
+  {
+    const torch::NoGradGuard no_grad;
+    for (const auto& term : conditions_) {
+      double sum = 0;
+      for (const auto& residual : residuals(model, term, term.windows)) {
+        sum += residual.to(torch::kFloat64).square().mean().item<double>();
+      }
+      result["conditions"][term.name] = std::sqrt(sum);
+    }
+  }
+  if (!problem_->exact.empty()) {
+    const auto truth = exact_at(points);
+    result.update(relative_errors(answer.fields, truth));
+    // Along the variable that a reader follows: time, or the first one.
+    const int64_t along = std::max<int64_t>(0, problem_->time());
+    const auto shape =
+        std::vector<int64_t>(problem_->domain.size(), eval_options_.per_axis);
+    const auto squares = [&](const Tensor& x) {
+      auto sums = x.to(torch::kFloat64).square().sum(-1).view(shape);
+      return sums.movedim(along, 0)
+          .reshape({eval_options_.per_axis, -1})
+          .sum(1);
+    };
+    result["error_along"] = report::numbers(
+        (squares(answer.fields - truth) / squares(truth)).sqrt());
+  }
+  return result;
+}
+
+train::Summary Solve::summary(const json& result) const {
+  report::Table table({"", "value"});
+  if (result.contains("relative_l2")) {
+    table.row({"relative L1", scientific(result.at("relative_l1"))});
+    table.row({"relative L2", scientific(result.at("relative_l2"))});
+    table.row({"largest error", scientific(result.at("largest_error"))});
+  }
+  table.row({"residual of the equations", scientific(result.at("residual"))});
+  for (const auto& [name, value] : result.at("conditions").items()) {
+    table.row({name, scientific(value)});
+  }
+  train::Summary summary{table, {}};
+  summary.remarks.push_back(
+      fmt::format("root mean squares; {} test points, the centres of cells",
+                  result.at("points").get<int64_t>()));
+  if (result.value("relative_l2", 0.0) > kFailed) {
+    summary.remarks.push_back(
+        "this run has failed: the network has found no solution, or a trivial "
+        "one. Try another seed, model or sampling, or more steps");
+  }
+  if (!result.contains("relative_l2")) {
+    summary.remarks.push_back(
+        "no exact solution is given (problem.exact): a small residual is all "
+        "that can be said");
+  }
+  return summary;
+}
+
+std::vector<train::Metric> Solve::metrics(const json& result) const {
+  std::vector<train::Metric> metrics;
+  if (result.contains("relative_l2")) {
+    metrics.push_back({"relative L2", result.at("relative_l2")});
+    metrics.push_back({"relative L1", result.at("relative_l1")});
+  }
+  metrics.push_back({"residual", result.at("residual")});
+  return metrics;
+}
+
+report::LinePlot Solve::curves(const json& result) const {
+  const auto along =
+      static_cast<size_t>(std::max<int64_t>(0, problem_->time()));
+  const auto& name = problem_->symbols.variables[along];
+  const auto& [low, high] = problem_->domain[along];
+  report::LinePlot plot{.title = "Error along " + name,
+                        .x = {.label = name},
+                        .y = {.label = "relative L2", .log = true}};
+  if (!result.contains("error_along")) return plot;
+  report::Series series{.name = "ours"};
+  series.y = result.at("error_along").get<std::vector<double>>();
+  const auto count = static_cast<double>(series.y.size());
+  for (size_t n = 0; n < series.y.size(); ++n) {
+    series.x.push_back(low +
+                       (high - low) * (static_cast<double>(n) + 0.5) / count);
+  }
+  plot.series.push_back(std::move(series));
+  return plot;
+}
+
+void Solve::draw(torch::nn::Module& module, const json& result, int64_t,
+                 report::Report& report) {
+  if (result.contains("error_along")) {
+    report.figure("error", curves(result),
+                  "Relative L2 of all fields at each value.");
+  }
+  if (problem_->domain.size() != 2) {
+    report.text("Maps are drawn for problems of two variables.");
+    return;
+  }
+  auto& model = as_field_net(module);
+  const auto points = data::cell_centres(box(), eval_options_.per_axis);
+  const auto answer = answer_at(model, points);
+  const auto& names = problem_->symbols.variables;
+  const auto& domain = problem_->domain;
+  const report::Axis x{names[1], domain[1].low, domain[1].high};
+  const report::Axis y{names[0], domain[0].high, domain[0].low};
+  // The first variable upwards, the second to the right.
+  const auto picture = [&](const Tensor& column) {
+    return column.view({eval_options_.per_axis, eval_options_.per_axis})
+        .flip(0)
+        .to(torch::kFloat64);
+  };
+  const Tensor truth = problem_->exact.empty() ? Tensor() : exact_at(points);
+  for (size_t f = 0; f < problem_->symbols.fields.size(); ++f) {
+    const auto at = static_cast<int64_t>(f);
+    report::HeatMaps maps{.title = problem_->symbols.fields[f], .x = x, .y = y};
+    const auto solution = answer.fields.select(1, at);
+    report::PanelRow fields{.bar_label = problem_->symbols.fields[f]};
+    fields.panels.push_back({"solution", picture(solution)});
+    report::PanelRow errors{.bar_label = "error",
+                            .scale = report::Scale::kDiverging};
+    if (truth.defined()) {
+      const auto exact = truth.select(1, at);
+      fields.panels.push_back({"exact", picture(exact)});
+      errors.panels.push_back({"solution - exact", picture(solution - exact)});
+    }
+    maps.rows.push_back(fields);
+    if (truth.defined()) maps.rows.push_back(errors);
+    report.figure(fmt::format("field-{}", problem_->symbols.fields[f]), maps,
+                  fmt::format("{} over {} and {}.", problem_->symbols.fields[f],
+                              names[0], names[1]));
+  }
+  report::HeatMaps maps{.title = "Residual of the equations", .x = x, .y = y};
+  report::PanelRow row{.bar_label = "residual",
+                       .scale = report::Scale::kDiverging};
+  for (size_t n = 0; n < problem_->equations.size(); ++n) {
+    row.panels.push_back(
+        {problem_->equations[n].text(),
+         picture(answer.residuals.select(1, static_cast<int64_t>(n)))});
+  }
+  maps.rows.push_back(row);
+  report.figure("residual", maps,
+                "What is left of each equation when the solution is put in.");
+}
+
+std::string Solve::predict(torch::nn::Module& module, const std::string& input,
+                           const std::string& output, const Runtime& runtime) {
+  const torch::NoGradGuard no_grad;
+  runtime_ = runtime;
+  auto& model = as_field_net(module);
+  model.eval();
+  data::tensor_format(output);  // refuse a bad name before the work
+  const auto reader = data::TensorReader::open(input);
+  std::vector<Tensor> columns;
+  for (const auto& variable : problem_->symbols.variables) {
+    columns.push_back(reader->all(variable).to(torch::kFloat64).flatten());
+    if (columns.back().size(0) != columns.front().size(0)) {
+      throw DataError(
+          fmt::format("{}: expected '{}' and '{}' of one length, got {} and {}",
+                      input, problem_->symbols.variables.front(), variable,
+                      columns.front().size(0), columns.back().size(0)));
+    }
+    if (!torch::isfinite(columns.back()).all().item<bool>()) {
+      throw DataError(fmt::format("{}: '{}' has a value that is not finite",
+                                  input, variable));
+    }
+  }
+  const auto points = torch::stack(columns, 1);
+  auto names = eval_options_.quantities;
+  if (names.empty()) names = problem_->symbols.fields;
+  std::vector<autodiff::Expression> quantities;
+  std::set<autodiff::Derivative> needed;
+  for (const auto& name : names) {
+    quantities.push_back(autodiff::Expression::parse(name, problem_->symbols));
+    needed.merge(quantities.back().derivatives());
+  }
+  const autodiff::DerivativePlan plan(
+      needed, static_cast<int64_t>(problem_->domain.size()));
+  std::map<std::string, std::vector<Tensor>> parts;
+  for (int64_t n = 0; n < points.size(0); n += kPart) {
+    const auto windows = windows_of(points.slice(0, n, n + kPart));
+    const auto fields = fields_at(model, windows, plan);
+    const auto environment = plan.environment(windows, fields);
+    for (size_t q = 0; q < names.size(); ++q) {
+      parts[names[q]].push_back(
+          quantities[q].evaluate(environment).value().select(1, 0).cpu());
+    }
+  }
+  data::TensorFile file;
+  for (size_t d = 0; d < columns.size(); ++d) {
+    file.tensors[problem_->symbols.variables[d]] = columns[d];
+  }
+  for (const auto& [name, values] : parts) {
+    file.tensors[name] = torch::cat(values);
+  }
+  file.note = json{{"made_by", "propagator predict"}}.dump();
+  data::save_tensors(output, file);
+  return fmt::format("{} at {} points in {}", fmt::join(names, ", "),
+                     points.size(0), output);
+}
+
+}  // namespace propagator::tasks

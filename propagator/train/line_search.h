@@ -1,0 +1,43 @@
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <string>
+
+namespace propagator::train {
+
+// A function φ seen along a line: the step, φ(step) and φ'(step).
+struct LinePoint {
+  double step = 0, value = 0, slope = 0;
+};
+
+struct LineOptions {
+  double c1 = 1e-4;
+  double c2 = 0.9;
+  int64_t evaluations = 25;  // at most
+  double noise = 0;  // values that differ by less may differ by rounding
+};
+
+struct LineResult {
+  LinePoint point;          // of step 0 if no lower one was found
+  int64_t evaluations = 0;  // how many were used
+  bool wolfe = false;
+  std::string reason;  // why it ended, in a sentence
+};
+
+// Looks for a step with the strong Wolfe conditions
+//   φ(a) ≤ φ(0) + c1 a φ'(0)   and   |φ'(a)| ≤ c2 |φ'(0)|:
+// grows the step until an interval must hold one, then narrows the interval at
+// the minima of cubics (Nocedal & Wright, algorithms 3.5 and 3.6). A value or
+// slope that is not finite counts as +∞. Where the decrease to be expected is
+// below the noise, a value no higher than the start's and a good slope will do
+// (after Hager & Zhang's approximate Wolfe conditions); `wolfe` is then false.
+//
+// `start` is φ at step 0. What is returned is never above it, and is `start`,
+// the last point evaluated or the lowest one: a caller who keeps the gradients
+// of these three has the one it needs.
+LineResult search(const LinePoint& start, double first_step,
+                  const std::function<LinePoint(double)>& evaluate,
+                  const LineOptions& options = {});
+
+}  // namespace propagator::train

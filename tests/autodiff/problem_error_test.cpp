@@ -1,0 +1,260 @@
+#include "autodiff/small_problems.h"
+#include "propagator/autodiff/problem.h"
+#include "testing.h"
+
+namespace propagator::autodiff {
+namespace {
+
+using testing::burgers;
+using testing::wave;
+
+struct Complaint {
+  std::string list;
+  int64_t item;
+  std::string what, hint;
+};
+
+Complaint complaint(const ProblemText& text) {
+  try {
+    Problem::parse(text);
+  } catch (const ProblemError& error) {
+    return {error.list(), error.item(), error.what(), error.hint()};
+  }
+  ADD_FAILURE() << "expected a ProblemError";
+  return {};
+}
+
+// One condition in place of the last one.
+Complaint bad_condition(const std::string& condition) {
+  auto text = wave();
+  text.conditions.back() = condition;
+  return complaint(text);
+}
+
+TEST(AutodiffProblemError, ErrorsNameListItemAndPlace) {
+  auto text = wave();
+  text.conditions[1] = "at t=0: u_t = w*x";
+  const auto found = complaint(text);
+  EXPECT_EQ(found.list, "conditions");
+  EXPECT_EQ(found.item, 1);
+  EXPECT_EQ(found.what,
+            "conditions[1]: unknown name 'w': no variable, field or "
+            "parameter\n"
+            "  at t=0: u_t = w*x\n"
+            "                ^");
+  EXPECT_NE(found.hint.find("parameter w = 1"), std::string::npos);
+}
+
+TEST(AutodiffProblemError, BadDomains) {
+  const auto bad = [](const std::string& item) {
+    auto text = wave();
+    text.domain[0] = item;
+    const auto found = complaint(text);
+    EXPECT_EQ(found.list, "domain") << item;
+    EXPECT_EQ(found.item, 0) << item;
+    return found.what;
+  };
+  EXPECT_EQ(bad("x in [1, 0]"),
+            "domain[0]: expected low < high, got [1, 0]\n"
+            "  x in [1, 0]\n"
+            "       ^~~~~~");
+  EXPECT_EQ(bad("x [0, 1]"),
+            "domain[0]: expected 'in', got '['\n"
+            "  x [0, 1]\n"
+            "    ^");
+  EXPECT_EQ(bad("x in [0, y]"),
+            "domain[0]: unknown name 'y': no variable, field or parameter\n"
+            "  x in [0, y]\n"
+            "           ^");
+  for (const std::string item :
+       {"", "x", "x in", "x in [", "x in []", "x in [0 1]", "x in [0, 1",
+        "x in 0, 1", "x in [0, 1, 2]", "x in [, 1]", "x in [0, ]",
+        "x in [0, 1] and more", "2 in [0, 1]", "x in [0, 0]", "x = 1"}) {
+    EXPECT_NE(bad(item).find('^'), std::string::npos) << item;
+  }
+}
+
+TEST(AutodiffProblemError, BadNames) {
+  const auto bad_field = [](const std::string& item) {
+    auto text = wave();
+    text.fields = {item};
+    return complaint(text).what;
+  };
+  EXPECT_EQ(bad_field("x"), "fields[0]: the name x is used twice\n  x\n  ^");
+  EXPECT_EQ(bad_field("u, c"),
+            "fields[0]: the name c is used twice\n  u, c\n     ^");
+  for (const std::string name : {"pi", "e", "d", "sin", "sign", "in", "on",
+                                 "at", "periodic", "boundary", "π"}) {
+    EXPECT_NE(bad_field(name).find("is reserved"), std::string::npos) << name;
+  }
+  for (const std::string item : {"", "u,", "u v", "2u", "u = 1", ",u"}) {
+    EXPECT_NE(bad_field(item).find("fields[0]"), std::string::npos) << item;
+  }
+  auto text = wave();
+  text.parameters.push_back("c = 3");
+  EXPECT_EQ(complaint(text).item, 2);
+  text = wave();
+  text.parameters.push_back("u_x = 3");
+  EXPECT_EQ(complaint(text).what, "fields: the name u_x is also a derivative");
+}
+
+TEST(AutodiffProblemError, BadParameters) {
+  const auto bad = [](const std::string& item) {
+    auto text = wave();
+    text.parameters[1] = item;
+    const auto found = complaint(text);
+    EXPECT_EQ(found.list, "parameters") << item;
+    EXPECT_EQ(found.item, 1) << item;
+    return found.what;
+  };
+  EXPECT_EQ(bad("k = x"),
+            "parameters[1]: unknown name 'x': no variable, field or "
+            "parameter\n  k = x\n      ^");
+  EXPECT_EQ(bad("k 2"), "parameters[1]: expected '=', got '2'\n  k 2\n    ^");
+  for (const std::string item :
+       {"", "k", "k =", "k = m", "= 2", "k = 1 = 2", "k = 1/0", "pi = 3"}) {
+    EXPECT_NE(bad(item).find('^'), std::string::npos) << item;
+  }
+}
+
+TEST(AutodiffProblemError, BadConditions) {
+  EXPECT_EQ(bad_condition("on x=2: u = 0").what,
+            "conditions[2]: condition outside the domain: x=2 with x in [0, "
+            "1]\n  on x=2: u = 0\n     ^~~");
+  EXPECT_EQ(bad_condition("on x=0.5: u = 0").what,
+            "conditions[2]: condition inside the domain: x=0.5 with x in [0, "
+            "1]\n  on x=0.5: u = 0\n     ^~~~~");
+  EXPECT_EQ(bad_condition("on x=0.5: u = 0").hint,
+            "conditions stand at an end: x=0 or x=1");
+  EXPECT_EQ(bad_condition("on y=0: u = 0").what,
+            "conditions[2]: expected a variable, got 'y'\n"
+            "  on y=0: u = 0\n     ^");
+  EXPECT_EQ(bad_condition("on x=t: u = 0").what,
+            "conditions[2]: expected a number, got a formula of variables\n"
+            "  on x=t: u = 0\n       ^");
+  EXPECT_EQ(bad_condition("on x=0: x = 0").what,
+            "conditions[2]: no field is left in this equation\n"
+            "  on x=0: x = 0\n          ^~~~~");
+  EXPECT_EQ(bad_condition("on x=0 u = 0").what,
+            "conditions[2]: expected ':' between the place and the equation\n"
+            "  on x=0 u = 0\n              ^");
+  EXPECT_EQ(bad_condition("periodic x: u, w").what,
+            "conditions[2]: expected a field or a derivative of one, got 'w'\n"
+            "  periodic x: u, w\n                 ^");
+  for (const std::string item : {"",
+                                 "u = 0",
+                                 "on",
+                                 "on :",
+                                 "on x",
+                                 "on x:",
+                                 "on x=",
+                                 "on x=:",
+                                 "at",
+                                 "on x=0:",
+                                 "on boundary",
+                                 "on boundary x: u = 0",
+                                 "on boundary:",
+                                 "periodic",
+                                 "periodic y",
+                                 "periodic x:",
+                                 "periodic x: u,",
+                                 "periodic x u",
+                                 "periodic x: u u_x",
+                                 "periodic x, t",
+                                 "on 2=x: u = 0",
+                                 "on x=0: u = 0: 1",
+                                 "on x=0: v = 0",
+                                 "on x=0: u = 0 = 0"}) {
+    const auto found = bad_condition(item);
+    EXPECT_EQ(found.list, "conditions") << item;
+    EXPECT_EQ(found.item, 2) << item;
+    EXPECT_NE(found.what.find('^'), std::string::npos) << item;
+  }
+  const ProblemText oscillator{.domain = {"t in [0, 1]"},
+                               .fields = {"u"},
+                               .equations = {"u_t = -u"},
+                               .conditions = {"on boundary: u = 1"}};
+  EXPECT_NE(complaint(oscillator).what.find("there is no boundary"),
+            std::string::npos);
+}
+
+TEST(AutodiffProblemError, MissingConditionsInTime) {
+  auto text = wave();
+  text.conditions.erase(text.conditions.begin() + 1);
+  auto found = complaint(text);
+  EXPECT_EQ(found.list, "conditions");
+  EXPECT_EQ(found.item, -1);
+  EXPECT_EQ(found.what,
+            "conditions: missing condition on u_t at t=0: the equations have "
+            "a time derivative of u of order 2");
+  EXPECT_EQ(found.hint, "add at t=0: u_t = …");
+  text.conditions.erase(text.conditions.begin());
+  EXPECT_EQ(complaint(text).hint, "add at t=0: u = …");
+  // The end of the interval is not the start.
+  text = burgers();
+  text.conditions[0] = "at t=1: u = x";
+  EXPECT_EQ(complaint(text).hint, "add at t=0: u = …");
+  text.conditions[0] = "periodic t: u";
+  EXPECT_NO_THROW(Problem::parse(text));
+  // Of two fields the one that lacks it is named.
+  text = burgers();
+  text.fields = {"u", "v"};
+  text.equations.push_back("v_t = u");
+  EXPECT_EQ(complaint(text).hint, "add at t=0: v = …");
+}
+
+TEST(AutodiffProblemError, MissingParts) {
+  const auto without = [](auto member) {
+    auto text = wave();
+    text.exact.clear();
+    (text.*member).clear();
+    return complaint(text);
+  };
+  EXPECT_EQ(without(&ProblemText::equations).what,
+            "equations: there is no equation");
+  EXPECT_EQ(without(&ProblemText::conditions).list, "conditions");
+  ProblemText text;
+  EXPECT_EQ(complaint(text).what, "domain: there is no variable");
+  text.domain = {"x in [0, 1]"};
+  EXPECT_EQ(complaint(text).what, "fields: there is no field");
+  text = wave();
+  text.fields = {"u, v"};
+  text.exact.clear();
+  EXPECT_EQ(complaint(text).what,
+            "equations: the field v appears in no equation");
+  text = wave();
+  text.equations.push_back("x = t");
+  EXPECT_EQ(complaint(text).what,
+            "equations[1]: no field is left in this equation\n"
+            "  x = t\n  ^~~~~");
+}
+
+TEST(AutodiffProblemError, BadExactSolutions) {
+  const auto bad = [](const std::vector<std::string>& exact) {
+    auto text = wave();
+    text.fields = {"u, v"};
+    text.equations.push_back("v = u");
+    text.exact = exact;
+    const auto found = complaint(text);
+    EXPECT_EQ(found.list, "exact");
+    return found.what;
+  };
+  EXPECT_EQ(bad({"u = x"}), "exact: no exact solution of the field v");
+  EXPECT_EQ(bad({"u = x", "v = u_x"}),
+            "exact[1]: an exact solution may not use the field u_x\n"
+            "  v = u_x\n      ^~~");
+  EXPECT_EQ(bad({"u = x", "u = t"}),
+            "exact[1]: u has two exact solutions\n  u = t\n  ^");
+  EXPECT_EQ(bad({"w = x"}),
+            "exact[0]: expected a field (u, v) in front of '='\n"
+            "  w = x\n  ^");
+  for (const std::string item : {"", "u", "u =", "u x", "x = u", "u = x = t"}) {
+    EXPECT_NE(bad({item}).find('^'), std::string::npos) << item;
+  }
+  EXPECT_THROW(Problem::parse(burgers()).exact_fields(
+                   Jet::constant(torch::zeros({1, 2}))),
+               std::invalid_argument);
+}
+
+}  // namespace
+}  // namespace propagator::autodiff

@@ -1,0 +1,132 @@
+#include "propagator/autodiff/problem.h"
+
+#include <numbers>
+
+#include "autodiff/small_problems.h"
+#include "testing.h"
+
+namespace propagator::autodiff {
+namespace {
+
+using std::numbers::pi;
+using testing::burgers;
+using testing::near;
+using testing::wave;
+
+TEST(AutodiffProblem, ReadsAWave) {
+  const auto problem = Problem::parse(wave());
+  EXPECT_EQ(problem.symbols.variables, (std::vector<std::string>{"x", "t"}));
+  EXPECT_EQ(problem.symbols.fields, std::vector<std::string>{"u"});
+  EXPECT_EQ(problem.time(), 1);
+  EXPECT_EQ(problem.domain[1].high, 2 * pi);
+  ASSERT_EQ(problem.parameters.size(), 2u);
+  EXPECT_EQ(problem.parameters[1].first, "k");
+  EXPECT_EQ(problem.parameters[1].second, 2 * pi);
+  ASSERT_EQ(problem.equations.size(), 1u);
+  EXPECT_EQ(problem.equations[0].text(), "u_tt - 4*u_xx");
+  ASSERT_EQ(problem.conditions.size(), 4u);
+  EXPECT_EQ(problem.conditions[0].variable, 1);
+  EXPECT_EQ(problem.conditions[0].at, 0);
+  EXPECT_EQ(problem.conditions[1].residual.text(), "u_t");
+  for (size_t face = 0; face < 2; ++face) {
+    const auto& condition = problem.conditions[2 + face];
+    EXPECT_EQ(condition.kind, Condition::Kind::kEquation);
+    EXPECT_EQ(condition.variable, 0);
+    EXPECT_EQ(condition.at, static_cast<double>(face));
+    EXPECT_EQ(condition.residual.text(), "u");
+    EXPECT_EQ(condition.text, "on boundary: u = 0");
+  }
+  EXPECT_TRUE(problem.remarks.empty());
+}
+
+TEST(AutodiffProblem, ExactSolutionSolvesTheEquation) {
+  const auto problem = Problem::parse(wave());
+  const auto plan = problem.plan();
+  const auto points = testing::random({9, 2}, "problem/points");
+  const auto u = problem.exact_fields(
+      Jet::moving(points, plan.directions(points.options()), plan.layout()));
+  EXPECT_TRUE(
+      near(problem.equations[0].evaluate(plan.environment(points, u)).value(),
+           torch::zeros({9}, torch::kFloat64), {0, 1e-12}));
+  EXPECT_TRUE(near(u.value().squeeze(-1),
+                   torch::sin(pi * points.select(1, 0)) *
+                       torch::cos(2 * pi * points.select(1, 1)),
+                   testing::kFloat64));
+}
+
+TEST(AutodiffProblem, PeriodicMatchesWhatTheEquationsNeed) {
+  const auto problem = Problem::parse(burgers());
+  const auto& condition = problem.conditions.back();
+  EXPECT_EQ(condition.kind, Condition::Kind::kPeriodic);
+  EXPECT_EQ(condition.variable, 0);
+  const std::vector<Derivative> value_and_slope{{0, {0, 0}}, {0, {1, 0}}};
+  EXPECT_EQ(condition.matched, value_and_slope);
+  auto advection = burgers();
+  advection.equations = {"u_t + u_x"};
+  const std::vector<Derivative> value{{0, {0, 0}}};
+  EXPECT_EQ(Problem::parse(advection).conditions.back().matched, value);
+  advection.conditions.back() = "periodic x: u, u_xx";
+  const std::vector<Derivative> listed{{0, {0, 0}}, {0, {2, 0}}};
+  EXPECT_EQ(Problem::parse(advection).conditions.back().matched, listed);
+}
+
+TEST(AutodiffProblem, SystemsAndBoundariesInSpace) {
+  const ProblemText text{
+      .domain = {"x in [0, 1]", "y in [0, 2]"},
+      .fields = {"u, v", "p"},
+      .equations = {"u_x + v_y = 0", "u*u_x + v*u_y + p_x = u_xx + u_yy",
+                    "u*v_x + v*v_y + p_y = v_xx + v_yy"},
+      .conditions = {"on boundary: u = y", "on x=0: v = 0"}};
+  const auto problem = Problem::parse(text);
+  EXPECT_EQ(problem.symbols.fields, (std::vector<std::string>{"u", "v", "p"}));
+  EXPECT_EQ(problem.time(), -1);
+  ASSERT_EQ(problem.conditions.size(), 5u);
+  EXPECT_EQ(problem.conditions[3].variable, 1);
+  EXPECT_EQ(problem.conditions[3].at, 2);
+  // p has none at all; v only one of two in x and none in y.
+  ASSERT_EQ(problem.remarks.size(), 4u);
+  EXPECT_EQ(problem.remarks[0],
+            "v has derivatives by x up to order 2, but 1 condition on the "
+            "faces of x");
+}
+
+TEST(AutodiffProblem, PlacesMayBeFormulas) {
+  auto text = wave();
+  text.parameters.push_back("L = 0.3");
+  text.domain[0] = "x in [-L, L]";
+  text.conditions.back() = "on x=-L: u_x + 2*u = 0";
+  text.conditions.push_back("on x = 0.1 + 0.2: u = 0");
+  const auto problem = Problem::parse(text);
+  EXPECT_EQ(problem.conditions[2].at, -0.3);
+  EXPECT_EQ(problem.conditions[3].at, 0.3);  // not 0.30000000000000004
+}
+
+TEST(AutodiffProblem, DescribesWhatItUnderstood) {
+  auto text = wave();
+  text.equations = {"u_tt = c^2*u_xx + u_xt"};
+  text.conditions.back() = "periodic x";
+  EXPECT_EQ(Problem::parse(text).describe(),
+            "domain\n"
+            "  x in [0, 1]\n"
+            "  t in [0, 6.283185307179586] (time)\n"
+            "fields\n"
+            "  u\n"
+            "parameters\n"
+            "  c = 2\n"
+            "  k = 6.283185307179586\n"
+            "equations\n"
+            "  u_tt - (4*u_xx + u_xt) = 0\n"
+            "derivatives (cn(d): Taylor coefficient n along d)\n"
+            "  u_tt = 2 c2(t)\n"
+            "  u_xt = -c2(t) - c2(x) + c2(x+t)\n"
+            "  u_xx = 2 c2(x)\n"
+            "conditions\n"
+            "  at t=0: u - sin(3.141592653589793*x) = 0\n"
+            "  at t=0: u_t = 0\n"
+            "  periodic x: u, u_x\n"
+            "exact\n"
+            "  u = sin(3.141592653589793*x)*cos(6.283185307179586*t)\n");
+}
+
+}  // namespace
+}  // namespace propagator::autodiff

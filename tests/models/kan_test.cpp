@@ -1,0 +1,207 @@
+#include "propagator/models/kan.h"
+
+#include <torch/autograd.h>
+#include <torch/utils.h>
+
+#include "propagator/core/error.h"
+#include "propagator/nn/init.h"
+#include "propagator/nn/spline.h"
+#include "testing.h"
+
+namespace propagator::models {
+namespace {
+
+using autodiff::Jet;
+using autodiff::JetLayout;
+using propagator::testing::kFloat64;
+using propagator::testing::near;
+using propagator::testing::random;
+using propagator::testing::thrown;
+using torch::Tensor;
+
+const FieldDomain kDomain{{-1, -1}, {1, 2}, 2, 1};
+
+std::shared_ptr<FieldNet> small_kan() {
+  KanOptions options;
+  options.widths = "3,4";
+  auto net = options.make(kDomain);
+  net->initialise(3);
+  net->to(torch::kFloat64);
+  const torch::NoGradGuard no_grad;
+  // So that splines matter as much as silu.
+  for (auto& item : net->named_parameters()) {
+    if (item.key().ends_with("coefficients")) item.value().mul_(10);
+  }
+  return net;
+}
+
+Tensor points() { return random({4, 2, 2}, "points"); }
+Tensor directions() { return random({2, 2}, "directions"); }
+
+// ∂ᵏu/∂dᵏ of one field at every point by nested reverse mode.
+Tensor nested(FieldNet& net, const Tensor& direction, int64_t field,
+              int64_t order) {
+  const auto at = points();
+  auto s = torch::zeros({4, 2}, torch::kFloat64).set_requires_grad(true);
+  auto u = net.values(at + s.unsqueeze(-1) * direction).select(-1, field);
+  for (int64_t k = 0; k < order; ++k) {
+    u = torch::autograd::grad({u.sum()}, {s}, {}, true, true)[0];
+  }
+  return u;
+}
+
+TEST(ModelsKan, HasThePublishedNumberOfParameters) {
+  const auto net = KanOptions().make({{0, 0}, {1, 1}, 1, 1});
+  int64_t all = 0;
+  for (const auto& parameter : net->parameters()) all += parameter.numel();
+  EXPECT_EQ(all, 891);
+  EXPECT_EQ(nn::parameter_count(*net), 411);
+}
+
+TEST(ModelsKan, OneEdgeByHand) {
+  // φ(x) + b at the middle of the domain [0, 4], which is 0 of the grid: the
+  // middle of an interval, where the cubic splines are 1, 23, 23, 1 over 48.
+  KanOptions options;
+  options.widths = "";
+  auto net = options.make({{0}, {4}, 1, -1});
+  net->to(torch::kFloat64);
+  const torch::NoGradGuard no_grad;
+  auto p = net->named_parameters();
+  p["layer1.coefficients"].copy_(
+      torch::arange(8, torch::kFloat64).view({1, 1, 8}));
+  p["layer1.scale_spline"].fill_(2);
+  p["layer1.scale_base"].fill_(3);
+  p["layer1.bias"].fill_(0.25);
+  const auto at = torch::tensor({2.0, 200.0}, torch::kFloat64);
+  const auto u = net->values(at.view({2, 1, 1})).flatten();
+  const double splines = (2 * 1 + 3 * 23 + 4 * 23 + 5 * 1) / 48.0;
+  EXPECT_NEAR(u[0].item<double>(), 2 * splines + 0.25, 1e-6);
+  // Far outside of the grid only silu is left: 200 is 99 of the grid.
+  EXPECT_NEAR(u[1].item<double>(), 3 * 99 + 0.25, 1e-4);
+}
+
+TEST(ModelsKan, IsTheSumOfItsEdges) {
+  auto net = small_kan();
+  const torch::NoGradGuard no_grad;
+  auto p = net->named_parameters();
+  const auto low = torch::tensor(kDomain.low, torch::kFloat64);
+  const auto high = torch::tensor(kDomain.high, torch::kFloat64);
+  auto x = (points() - low) / (high - low) * 2 - 1;
+  for (const std::string layer : {"layer1.", "layer2.", "layer3."}) {
+    const auto c = p[layer + "coefficients"];
+    std::vector<Tensor> nodes;
+    for (int64_t o = 0; o < c.size(0); ++o) {
+      auto sum = p[layer + "bias"][o].expand({4, 2}).clone();
+      for (int64_t i = 0; i < c.size(1); ++i) {
+        const auto in = x.select(-1, i);
+        const auto basis =
+            nn::spline_basis(Jet::constant(in), p[layer + "knots"][o][i], 3);
+        sum += p[layer + "scale_base"][o][i] * in * torch::sigmoid(in) +
+               p[layer + "scale_spline"][o][i] *
+                   torch::matmul(basis.value(), c[o][i]);
+      }
+      nodes.push_back(sum);
+    }
+    x = torch::stack(nodes, -1);
+  }
+  // The scales of the inputs were rounded to float32 when the net was made.
+  EXPECT_TRUE(near(net->values(points()), x, {1e-6, 1e-6}));
+}
+
+TEST(ModelsKan, DerivativesEqualNestedReverseMode) {
+  auto net = small_kan();
+  const JetLayout layout({3, 3});
+  const auto u = net->forward(Jet::moving(points(), directions(), layout));
+  EXPECT_TRUE(near(u.value(), net->values(points()), kFloat64));
+  for (int64_t d = 0; d < 2; ++d) {
+    double factorial = 1;
+    for (int64_t k = 1; k <= 3; ++k) {
+      factorial *= static_cast<double>(k);
+      for (int64_t field = 0; field < 2; ++field) {
+        EXPECT_TRUE(
+            near(u.rows()[layout.row(d, k)].select(-1, field) * factorial,
+                 nested(*net, directions()[d], field, k), {1e-9, 1e-10}))
+            << "direction " << d << " order " << k;
+      }
+    }
+  }
+}
+
+TEST(ModelsKan, DerivativesAreThoseOfDifferences) {
+  auto net = small_kan();
+  const JetLayout layout({3, 3});
+  constexpr double kStep = 1e-6;
+  const auto rows = [&](const Tensor& at) {
+    return net->forward(Jet::moving(at, directions(), layout)).rows();
+  };
+  const torch::NoGradGuard no_grad;
+  const auto here = rows(points());
+  for (int64_t d = 0; d < 2; ++d) {
+    const auto above = rows(points() + directions()[d] * kStep);
+    const auto below = rows(points() - directions()[d] * kStep);
+    for (int64_t k = 1; k <= 3; ++k) {
+      const int64_t lower = k == 1 ? 0 : layout.row(d, k - 1);
+      const auto difference =
+          (above[lower] - below[lower]) / (2 * kStep * static_cast<double>(k));
+      EXPECT_TRUE(near(here[layout.row(d, k)], difference, {1e-6, 1e-6}))
+          << "direction " << d << " order " << k;
+    }
+  }
+}
+
+TEST(ModelsKan, ParameterGradientsOfASecondDerivative) {
+  auto net = small_kan();
+  std::vector<Tensor> trained;
+  std::vector<std::string> names;
+  for (const auto& item : net->named_parameters()) {
+    if (!item.value().requires_grad()) continue;
+    trained.push_back(item.value());
+    names.push_back(item.key());
+  }
+  const JetLayout layout({2, 1});
+  const auto u = net->forward(Jet::moving(points(), directions(), layout));
+  const auto by_jets = torch::autograd::grad(
+      {(u.rows()[layout.row(0, 2)] * 2).square().sum()}, trained);
+  Tensor loss;
+  for (int64_t field = 0; field < 2; ++field) {
+    const auto term = nested(*net, directions()[0], field, 2).square().sum();
+    loss = loss.defined() ? loss + term : term;
+  }
+  const auto expected =
+      torch::autograd::grad({loss}, trained, {}, {}, false, true);
+  for (size_t n = 0; n < trained.size(); ++n) {
+    const auto g =
+        expected[n].defined() ? expected[n] : torch::zeros_like(trained[n]);
+    EXPECT_TRUE(near(by_jets[n], g, {1e-8, 1e-9})) << names[n];
+  }
+}
+
+TEST(ModelsKan, InitialisesByPathAndSeed) {
+  auto a = KanOptions().make(kDomain), b = KanOptions().make(kDomain);
+  a->initialise(1);
+  b->initialise(1);
+  const auto first = a->values(points().to(torch::kFloat32));
+  EXPECT_TRUE(torch::equal(first, b->values(points().to(torch::kFloat32))));
+  b->initialise(2);
+  EXPECT_FALSE(torch::equal(first, b->values(points().to(torch::kFloat32))));
+}
+
+TEST(ModelsKan, OptionsSayWhatIsWrong) {
+  KanOptions options;
+  EXPECT_EQ(options.smoothness(), 2);
+  EXPECT_FALSE(options.windowed());
+  options.widths = "5,x";
+  EXPECT_NE(
+      thrown<ConfigError>([&] { options.validate(kDomain); }).find("got '5,x'"),
+      std::string::npos);
+  options = {};
+  options.grid_high = -2;
+  EXPECT_THROW(options.validate(kDomain), ConfigError);
+  options = {};
+  EXPECT_THROW(options.validate({{0, 1}, {1, 1}, 1, 1}), ConfigError);
+  options.scale_inputs = false;
+  EXPECT_NO_THROW(options.validate({{0, 1}, {1, 1}, 1, 1}));
+}
+
+}  // namespace
+}  // namespace propagator::models

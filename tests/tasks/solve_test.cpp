@@ -1,0 +1,114 @@
+#include "propagator/tasks/solve.h"
+
+#include <torch/autograd.h>
+#include <torch/utils.h>
+
+#include "propagator/tasks/experiment.h"
+#include "testing.h"
+
+namespace propagator::tasks {
+namespace {
+
+using testing::near;
+using torch::Tensor;
+
+constexpr testing::Tolerance kNested{1e-9, 1e-10};
+
+// Burgers' equation with every kind of condition, in float64.
+Experiment experiment(const std::string& more) {
+  return Experiment(config::Document::from_text(
+      "task: solve\nprecision: fp64\nproblem:\n"
+      "  domain: ['x in [-1, 1]', 't in [0, 1]']\n  fields: u\n"
+      "  parameters: nu = 0.1\n  equations: u_t + u*u_x = nu*u_xx\n"
+      "  conditions:\n    - at t=0: u = -sin(pi*x)\n"
+      "    - on x=-1: u_x + 2*u = t\n    - periodic x: u\n"
+      "points: {per_axis: 6, window: 3, window_step: 0.01}\n" +
+          more,
+      "test"));
+}
+
+// The same by differentiating again and again in reverse: tokens of a point
+// network do not see each other, so that sums of outputs separate.
+double nested_equation(models::FieldNet& net, const Tensor& points) {
+  const auto x = points.clone().set_requires_grad(true);
+  const auto u = net.values(x.unsqueeze(1)).view({-1});
+  const auto grad = [&](const Tensor& y) {
+    return torch::autograd::grad({y.sum()}, {x}, {}, true, true)[0];
+  };
+  const auto first = grad(u);
+  const auto u_x = first.select(1, 0), u_t = first.select(1, 1);
+  const auto u_xx = grad(u_x).select(1, 0);
+  return (u_t + u * u_x - 0.1 * u_xx).square().mean().item<double>();
+}
+
+TEST(TasksSolve, EquationAgreesWithNestedReverseMode) {
+  const auto e = experiment("model: {name: pinn, width: 8}\n");
+  const Runtime runtime{torch::kCPU, Precision::kFloat64};
+  e.task().prepare(0, runtime);
+  const auto model = e.make_model(runtime);
+  auto& net = models::as_field_net(*model);
+  const auto loss = e.task().loss(*model, data::Split::kTrain,
+                                  torch::arange(36, torch::kInt64));
+  const auto points =
+      data::sample({{-1, 0}, {1, 1}}, data::Sampling::kGrid, 6, 0, "");
+  ASSERT_EQ(loss.terms.size(), 4u);
+  EXPECT_EQ(loss.terms[0].name, "equation");
+  EXPECT_NEAR(loss.terms[0].value.item<double>() / nested_equation(net, points),
+              1, 1e-10);
+  // Conditions, from values alone.
+  const auto axis = torch::linspace(-1, 1, 6, torch::kFloat64);
+  const auto at = [&](const Tensor& x, double t) {
+    return net.values(torch::stack({x, torch::full_like(x, t)}, 1).unsqueeze(1))
+        .view({-1});
+  };
+  EXPECT_EQ(loss.terms[1].name, "at t=0: u");
+  EXPECT_TRUE(near(loss.terms[1].value,
+                   (at(axis, 0) + torch::sin(M_PI * axis)).square().mean(),
+                   kNested));
+  EXPECT_EQ(loss.terms[2].name, "on x=-1: u_x + 2*u");
+  EXPECT_EQ(loss.terms[3].name, "periodic x");
+  EXPECT_GT(loss.total.item<double>(), 0);
+}
+
+TEST(TasksSolve, WindowedModelsHaveAllTokensInTheLoss) {
+  const auto e = experiment("model: {name: spformer-small}\n");
+  const Runtime runtime{torch::kCPU, Precision::kFloat64};
+  e.task().prepare(0, runtime);
+  const auto model = e.make_model(runtime);
+  const auto all = torch::arange(36, torch::kInt64);
+  const auto whole = e.task().loss(*model, data::Split::kTrain, all);
+  // A mean over points: halves average to the whole.
+  const auto first =
+      e.task().loss(*model, data::Split::kTrain, all.slice(0, 0, 18));
+  const auto second =
+      e.task().loss(*model, data::Split::kTrain, all.slice(0, 18));
+  EXPECT_TRUE(near(whole.total, (first.total + second.total) / 2, kNested));
+}
+
+TEST(TasksSolve, PointsAreSampledAsAsked) {
+  for (const std::string sampling :
+       {"grid", "uniform", "latin_hypercube", "sobol"}) {
+    const auto kind = config::value_of<data::Sampling>(sampling);
+    const auto points = data::sample({{-1, 0}, {1, 3}}, kind, 7, 5, "p");
+    ASSERT_EQ(points.sizes(), (std::vector<int64_t>{49, 2})) << sampling;
+    EXPECT_GE(points.select(1, 0).min().item<double>(), -1);
+    EXPECT_LE(points.select(1, 1).max().item<double>(), 3);
+    // Spread evenly: the mean is near the middle.
+    EXPECT_NEAR(points.select(1, 1).mean().item<double>(), 1.5, 0.4);
+    const auto again = data::sample({{-1, 0}, {1, 3}}, kind, 7, 5, "p");
+    EXPECT_TRUE(torch::equal(points, again));
+    if (kind == data::Sampling::kGrid) continue;
+    const auto other = data::sample({{-1, 0}, {1, 3}}, kind, 7, 5, "p", 1);
+    EXPECT_FALSE(torch::equal(points, other)) << sampling;
+  }
+  // One point in each cell of a Latin hypercube, along each variable.
+  const auto latin = data::sample({{0, 0}, {1, 1}},
+                                  data::Sampling::kLatinHypercube, 7, 5, "p");
+  for (int64_t d = 0; d < 2; ++d) {
+    const auto cells = std::get<0>((latin.select(1, d) * 49).floor().sort());
+    EXPECT_TRUE(torch::equal(cells, torch::arange(49, torch::kFloat64)));
+  }
+}
+
+}  // namespace
+}  // namespace propagator::tasks
