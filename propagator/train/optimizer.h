@@ -62,10 +62,7 @@ template <>
 struct Names<train::OptimizerKind> {
   using enum train::OptimizerKind;
   static constexpr std::pair<train::OptimizerKind, const char*> all[] = {
-      {kAdam, "adam"},
-      {kAdamW, "adamw"},
-      {kLamb, "lamb"},
-      {kLbfgs, "lbfgs"}};
+      {kAdam, "adam"}, {kAdamW, "adamw"}, {kLamb, "lamb"}, {kLbfgs, "lbfgs"}};
 };
 
 }  // namespace propagator::config

@@ -61,8 +61,7 @@ TEST(NnSpline, CubicAtKnotsAndMiddles) {
 }
 
 class NnSplineDegree : public ::testing::TestWithParam<int64_t> {};
-INSTANTIATE_TEST_SUITE_P(Nn, NnSplineDegree,
-                         ::testing::Values(0, 1, 2, 3, 5));
+INSTANTIATE_TEST_SUITE_P(Nn, NnSplineDegree, ::testing::Values(0, 1, 2, 3, 5));
 
 TEST_P(NnSplineDegree, SumsToOneInsideWithItsEnds) {
   const auto x = torch::linspace(-1, 1, 101, torch::kFloat64);
