@@ -31,8 +31,8 @@ struct PointOptions {
 
 struct SolveLossOptions {
   double equation = 1;
-  double initial = 10;
-  double boundary = 1;
+  double initial = 100;
+  double boundary = 100;
 
   void describe(config::Schema& schema);
 };

@@ -288,7 +288,7 @@ problem:
     - at t=0: u = 2
   exact: u = 2*exp(-k*t)
 model: {name: pinn, width: 16, layers: 2}
-train: {epochs: 10}
+train: {epochs: 30}
 precision: fp64
 )";
 
