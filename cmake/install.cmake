@@ -12,7 +12,7 @@ install(DIRECTORY ${PROJECT_SOURCE_DIR}/propagator
         DESTINATION ${CMAKE_INSTALL_INCLUDEDIR}
         FILES_MATCHING PATTERN "*.h"
         PATTERN "cli" EXCLUDE)
-install(DIRECTORY ${PROJECT_SOURCE_DIR}/configs
+install(DIRECTORY ${PROJECT_SOURCE_DIR}/configs ${PROJECT_SOURCE_DIR}/problems
         DESTINATION ${CMAKE_INSTALL_DATADIR}/propagator)
 install(EXPORT propagatorTargets NAMESPACE propagator::
         DESTINATION ${PACKAGE_DIR})
