@@ -5,8 +5,8 @@
 #include <algorithm>
 #include <cmath>
 
-#include "propagator/core/error.h"
 #include "propagator/nn/init.h"
+#include "propagator/tasks/bench_closure.h"
 #include "propagator/tasks/forecast.h"
 #include "propagator/tasks/heat_products.h"
 #include "propagator/train/step.h"
@@ -29,10 +29,6 @@ double number(int64_t value) { return static_cast<double>(value); }
 
 double field_size(const HeatSizes& s) {
   return number(s.batch * s.frames) * number(s.nodes);
-}
-
-double item_bytes(const Runtime& runtime) {
-  return number(static_cast<int64_t>(torch::elementSize(runtime.dtype())));
 }
 
 BenchResult bench_step(const Experiment& experiment, const Runtime& runtime,
@@ -72,12 +68,7 @@ BenchResult bench_step(const Experiment& experiment, const Runtime& runtime,
 }
 
 const physics::HeatPlateOptions& plate_of(const Experiment& experiment) {
-  const auto* forecast = dynamic_cast<Forecast*>(&experiment.task());
-  if (forecast == nullptr) {
-    throw UsageError("[bench] expected the task forecast, got " +
-                     experiment.run().task);
-  }
-  return forecast->plate();
+  return dynamic_cast<Forecast&>(experiment.task()).plate();
 }
 
 data::PlateBatch make_plates(const Experiment& experiment,
@@ -192,6 +183,7 @@ nlohmann::json BenchResult::to_json() const {
                       {"share_of_copy", shares.of_copy},
                       {"share_of_limit", shares.of_nearer()},
                       {"bound_by", shares.bound_by()}};
+  if (ms.peak_memory) json["peak_memory_bytes"] = *ms.peak_memory;
   if (floor_ms) {
     json["floor_ms"] = *floor_ms;
     json["floor_ratio"] = ms.median / *floor_ms;
@@ -201,16 +193,50 @@ nlohmann::json BenchResult::to_json() const {
 
 const std::vector<BenchKind>& all_benches() {
   static const std::vector<BenchKind> kinds{
-      {"heat-step", "one training step: data, loss, gradients, optimiser",
-       "forecast/base-block", bench_step},
-      {"rollout", "a forecast of all frames from the visible ones",
-       "forecast/base-causal", bench_rollout},
-      {"data", "drawing and solving plates", "forecast/base-block", bench_data},
-      {"eval", "forecasts of plates and their squared error",
-       "forecast/base-block", bench_eval},
-      {"kernels", "each fused operator beside libtorch's plain operations",
-       "forecast/base-block", nullptr}};
+      {"heat-step",
+       "one training step: data, loss, gradients, optimiser",
+       "forecast",
+       "forecast/base-block",
+       {},
+       bench_step},
+      {"rollout",
+       "a forecast of all frames from the visible ones",
+       "forecast",
+       "forecast/base-causal",
+       {},
+       bench_rollout},
+      {"data",
+       "drawing and solving plates",
+       "forecast",
+       "forecast/base-block",
+       {},
+       bench_data},
+      {"eval",
+       "forecasts of plates and their squared error",
+       "forecast",
+       "forecast/base-block",
+       {},
+       bench_eval},
+      {"kernels",
+       "each fused operator beside libtorch's plain operations",
+       "forecast",
+       "forecast/base-block",
+       {},
+       nullptr},
+      {"solve-closure",
+       "a PDE's loss and the gradient of all parameters",
+       "solve",
+       "wave",
+       {{"task", "solve"},
+        {"model.name", "pinnsformer"},
+        {"points.window", "5"},
+        {"points.per_axis", "51"}},
+       bench_closure}};
   return kinds;
+}
+
+double item_bytes(const Runtime& runtime) {
+  return number(static_cast<int64_t>(torch::elementSize(runtime.dtype())));
 }
 
 TimingPlan plan_of(const Runtime& runtime, const BenchOptions& options,
@@ -231,7 +257,6 @@ int64_t cases_of(const Experiment& experiment, const Runtime& runtime,
 BenchResult run_bench(const BenchKind& kind, const Experiment& experiment,
                       const Runtime& runtime, const Limits& limits,
                       const BenchOptions& options) {
-  plate_of(experiment);  // refuses other tasks
   auto result = kind.measure(experiment, runtime, options);
   result.config_sha256 = experiment.hash();
   result.shares = shares_of(limits, result.ms.median * 1e-3, result.operations,

@@ -1,5 +1,6 @@
 #pragma once
 
+#include <map>
 #include <nlohmann/json.hpp>
 #include <optional>
 #include <string>
@@ -32,12 +33,18 @@ struct BenchResult {
 
 struct BenchKind {
   std::string name, help;
+  std::string task;    // of the configurations that it measures
   std::string config;  // measured if the user gives none
+  // Keys and values where the configuration says nothing.
+  std::map<std::string, std::string> settings;
   // None for `kernels`, which has a table of its own: bench_kernels.h.
   BenchResult (*measure)(const Experiment&, const Runtime&,
                          const BenchOptions&);
 };
 const std::vector<BenchKind>& all_benches();
+
+// Of one number in the runtime's type.
+double item_bytes(const Runtime& runtime);
 
 // With the user's repeats, if there are any.
 TimingPlan plan_of(const Runtime& runtime, const BenchOptions& options,

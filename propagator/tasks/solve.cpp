@@ -9,7 +9,6 @@ namespace propagator::tasks {
 namespace {
 
 using autodiff::Derivative;
-using autodiff::DerivativePlan;
 using autodiff::Jet;
 using models::as_field_net;
 using torch::Tensor;
@@ -21,12 +20,6 @@ constexpr double kLargestWeight = 1e30;
 // so many points along each variable.
 constexpr double kExactlySolved = 1e-9;
 constexpr int64_t kExactPerAxis = 16;
-
-// A plan for the derivatives that `residual` names.
-DerivativePlan plan_for(const autodiff::Problem& problem,
-                        const std::set<Derivative>& derivatives) {
-  return {derivatives, static_cast<int64_t>(problem.domain.size())};
-}
 
 // "at t=0: u", for a line of progress.
 std::string short_name(const autodiff::Problem& problem,
@@ -137,12 +130,7 @@ void Solve::validate() {
 std::vector<std::string> Solve::inspect() {
   prepare(0, {});
   std::vector<std::string> lines;
-  const auto text = problem_->describe();
-  for (size_t from = 0; from < text.size();) {
-    const size_t end = std::min(text.find('\n', from), text.size());
-    lines.push_back(text.substr(from, end - from));
-    from = end + 1;
-  }
+  config::parse(problem_->describe(), {}, lines);
   lines.push_back(fmt::format("{} points in the domain, {} tokens each",
                               equations_.windows.size(0),
                               equations_.windows.size(1)));
@@ -165,7 +153,7 @@ std::vector<std::string> Solve::inspect() {
 
 double Solve::exact_residual() const {
   const auto points = data::cell_centres(box(), kExactPerAxis);
-  const auto& plan = equations_.plan;
+  const auto& plan = equations_.motion.plan;
   const auto moving =
       Jet::moving(points, plan.directions(points.options()), plan.layout());
   const auto fields = problem_->exact_fields(moving);
@@ -236,8 +224,8 @@ Solve::Term Solve::condition_term(const autodiff::Condition& condition,
   if (periodic) {
     term.opposite = windows_of(with(problem_->domain[variable].high));
   }
-  term.plan = plan_for(
-      *problem_, periodic ? std::set<Derivative>(condition.matched.begin(),
+  term.motion =
+      motion_for(periodic ? std::set<Derivative>(condition.matched.begin(),
                                                  condition.matched.end())
                           : condition.residual.derivatives());
   return term;
@@ -248,7 +236,7 @@ void Solve::prepare(int64_t seed, const Runtime& runtime) {
   equations_ = {.name = "equation", .weight = loss_options_.equation};
   equations_.windows = windows_of(data::sample(
       box(), points_.sampling, points_.per_axis, seed, "points/domain"));
-  equations_.plan = problem_->plan();
+  equations_.motion = motion_for(problem_->derivatives());
   validation_ =
       windows_of(data::cell_centres(box(), points_.validation_per_axis));
   conditions_.clear();
@@ -270,37 +258,45 @@ int64_t Solve::size(data::Split split) const {
                                       : validation_.size(0);
 }
 
-Jet Solve::fields_at(models::FieldNet& model, const Tensor& windows,
-                     const DerivativePlan& plan) const {
-  return model.forward(
-      Jet::moving(windows, plan.directions(windows.options()), plan.layout()));
+Solve::Motion Solve::motion_for(const std::set<Derivative>& derivatives) const {
+  const autodiff::DerivativePlan plan(
+      derivatives, static_cast<int64_t>(problem_->domain.size()));
+  return {plan, plan.directions(runtime_.options())};
+}
+
+Jet Solve::Motion::fields_at(models::FieldNet& model,
+                             const Tensor& windows) const {
+  return model.forward(Jet::moving(windows, directions, plan.layout()));
+}
+
+std::vector<Tensor> Solve::equation_residuals(const Jet& fields,
+                                              const Tensor& windows) const {
+  const auto environment = equations_.motion.plan.environment(windows, fields);
+  std::vector<Tensor> all;
+  for (const auto& equation : problem_->equations) {
+    all.push_back(equation.evaluate(environment).value());
+  }
+  return all;
 }
 
 std::vector<Tensor> Solve::residuals(models::FieldNet& model, const Term& term,
                                      const Tensor& windows) const {
-  const auto fields = fields_at(model, windows, term.plan);
-  std::vector<Tensor> all;
-  if (term.condition != nullptr &&
-      term.condition->kind == autodiff::Condition::Kind::kPeriodic) {
-    const auto others = fields_at(model, term.opposite, term.plan);
+  const auto& plan = term.motion.plan;
+  const auto fields = term.motion.fields_at(model, windows);
+  if (term.condition == nullptr) return equation_residuals(fields, windows);
+  if (term.condition->kind == autodiff::Condition::Kind::kPeriodic) {
+    const auto others = term.motion.fields_at(model, term.opposite);
+    std::vector<Tensor> all;
     for (const auto& derivative : term.condition->matched) {
-      all.push_back(term.plan.derivative(fields, derivative) -
-                    term.plan.derivative(others, derivative));
+      all.push_back(plan.derivative(fields, derivative) -
+                    plan.derivative(others, derivative));
     }
     return all;
   }
-  const auto environment = term.plan.environment(windows, fields);
-  if (term.condition != nullptr) {
-    all.push_back(term.condition->residual.evaluate(environment).value());
-  } else {
-    for (const auto& equation : problem_->equations) {
-      all.push_back(equation.evaluate(environment).value());
-    }
-  }
-  if (term.first_token) {
-    for (auto& residual : all) residual = residual.narrow(1, 0, 1);
-  }
-  return all;
+  const auto residual =
+      term.condition->residual.evaluate(plan.environment(windows, fields))
+          .value();
+  return {term.first_token ? residual.narrow(1, 0, 1) : residual};
 }
 
 train::Loss Solve::loss(torch::nn::Module& module, data::Split split,

@@ -78,6 +78,15 @@ class Solve : public train::Task {
   const autodiff::Problem& problem() const { return *problem_; }
 
  private:
+  // How windows move so that a network's answer holds the derivatives of a
+  // plan; made once, where the windows are.
+  struct Motion {
+    autodiff::DerivativePlan plan = {};
+    torch::Tensor directions = {};  // (R, D)
+
+    autodiff::Jet fields_at(models::FieldNet& model,
+                            const torch::Tensor& windows) const;
+  };
   // Points of one kind with what must vanish there.
   struct Term {
     std::string name;
@@ -87,7 +96,7 @@ class Solve : public train::Task {
     torch::Tensor windows = {};  // (N, T, D)
     torch::Tensor opposite =
         {};  // of a periodic condition, the same at its end
-    autodiff::DerivativePlan plan = {};
+    Motion motion = {};
   };
 
   models::FieldDomain domain() const;
@@ -95,13 +104,14 @@ class Solve : public train::Task {
   // Points (N, D) as windows (N, T, D), on the device.
   torch::Tensor windows_of(const torch::Tensor& points) const;
   Term condition_term(const autodiff::Condition& condition, int64_t seed) const;
-  // The fields and the derivatives that a plan names, at windows.
-  autodiff::Jet fields_at(models::FieldNet& model, const torch::Tensor& windows,
-                          const autodiff::DerivativePlan& plan) const;
-  // What must vanish at the term's points: (N, T) each.
+  Motion motion_for(const std::set<autodiff::Derivative>& derivatives) const;
+  // What must vanish at the term's points, (N, T) each; and those of the
+  // equations, from the fields there.
   std::vector<torch::Tensor> residuals(models::FieldNet& model,
                                        const Term& term,
                                        const torch::Tensor& windows) const;
+  std::vector<torch::Tensor> equation_residuals(
+      const autodiff::Jet& fields, const torch::Tensor& windows) const;
   torch::Tensor exact_at(const torch::Tensor& points) const;  // (N, F)
   // The largest residual that the exact solution leaves, beside its terms.
   double exact_residual() const;

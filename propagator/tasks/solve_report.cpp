@@ -50,9 +50,10 @@ Solve::Answer Solve::answer_at(models::FieldNet& model,
   Progress progress("testing", points.size(0));
   for (int64_t n = 0; n < points.size(0); n += kPart) {
     const auto windows = windows_of(points.slice(0, n, n + kPart));
-    fields.push_back(model.values(windows).select(1, 0));
+    const auto answer = equations_.motion.fields_at(model, windows);
+    fields.push_back(answer.value().select(1, 0));
     std::vector<Tensor> columns;
-    for (const auto& residual : residuals(model, equations_, windows)) {
+    for (const auto& residual : equation_residuals(answer, windows)) {
       columns.push_back(residual.select(1, 0));
     }
     residuals_of.push_back(torch::stack(columns, -1));
@@ -244,13 +245,12 @@ std::string Solve::predict(torch::nn::Module& module, const std::string& input,
     quantities.push_back(autodiff::Expression::parse(name, problem_->symbols));
     needed.merge(quantities.back().derivatives());
   }
-  const autodiff::DerivativePlan plan(
-      needed, static_cast<int64_t>(problem_->domain.size()));
+  const auto motion = motion_for(needed);
   std::map<std::string, std::vector<Tensor>> parts;
   for (int64_t n = 0; n < points.size(0); n += kPart) {
     const auto windows = windows_of(points.slice(0, n, n + kPart));
-    const auto fields = fields_at(model, windows, plan);
-    const auto environment = plan.environment(windows, fields);
+    const auto fields = motion.fields_at(model, windows);
+    const auto environment = motion.plan.environment(windows, fields);
     for (size_t q = 0; q < names.size(); ++q) {
       parts[names[q]].push_back(
           quantities[q].evaluate(environment).value().select(1, 0).cpu());

@@ -7,6 +7,7 @@
 #include <chrono>
 #include <vector>
 
+#include "propagator/core/peak_memory.h"
 #include "propagator/core/progress.h"
 
 namespace propagator::tasks {
@@ -28,6 +29,7 @@ Spread measure(const std::string& title, const Runtime& runtime,
   std::vector<double> times;
   const int64_t calls = plan.warm_up + plan.repeats;
   Progress progress(title, calls);
+  begin_peak_memory(runtime);
   for (int64_t n = 0; n < calls; ++n) {
     wait_for(runtime);
     const auto start = std::chrono::steady_clock::now();
@@ -42,7 +44,8 @@ Spread measure(const std::string& title, const Runtime& runtime,
   const auto at = [&](size_t quarter) {
     return times[(times.size() - 1) * quarter / 4];
   };
-  return {at(0), at(1), at(2), at(3), at(4), plan.repeats};
+  return {
+      at(0), at(1), at(2), at(3), at(4), plan.repeats, peak_memory(runtime)};
 }
 
 torch::TensorOptions product_options(const Runtime& runtime) {

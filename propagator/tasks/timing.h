@@ -1,16 +1,19 @@
 #pragma once
 
 #include <functional>
+#include <optional>
 #include <string>
 
 #include "propagator/core/device.h"
 
 namespace propagator::tasks {
 
-// Milliseconds of repeated work.
+// Milliseconds of repeated work, and the most memory that it took, in bytes,
+// where the device tells.
 struct Spread {
   double fastest, lower_quartile, median, upper_quartile, slowest;
   int64_t repeats;
+  std::optional<int64_t> peak_memory = {};
 };
 
 // How often work runs before it is timed, and then.
