@@ -1,14 +1,10 @@
-"""What the peers of the heat step share: sizes, arguments, timing, output."""
+"""What the peers of the heat transformer share: sizes, arguments, data, loss."""
 
-import argparse
-import contextlib
-import json
 import math
-import signal
-import sys
-import time
 
 import numpy as np
+
+import common
 
 ROWS = COLS = 26
 FRAMES, VISIBLE, STRIDE = 401, 5, 5
@@ -16,89 +12,21 @@ WIDTH, LAYERS, HEADS, HIDDEN = 512, 12, 16, 256
 DX = 1 / (COLS - 1)
 
 
-class OutOfTime(Exception):
-    pass
-
-
 def arguments(doc, modes):
-    parser = argparse.ArgumentParser(
-        description=doc, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser = common.make_parser(
+        doc, modes, {"published": "embed 26*26*256 numbers a frame",
+                     "collapsed": "embed 26*26"})
     parser.add_argument("what", choices=["step", "rollout"])
-    parser.add_argument("--form", choices=["published", "collapsed"],
-                        default="published",
-                        help="embed 26*26*256 numbers a frame, or 26*26")
     parser.add_argument("--mask", choices=["block", "causal"], default="block")
-    parser.add_argument("--mode", choices=modes, default=modes[0])
-    parser.add_argument("--precision", choices=["fp32", "tf32"],
-                        default="fp32")
-    parser.add_argument("--device", default="cpu", help="cpu, cuda or cuda:N")
     parser.add_argument("--batch", type=int, default=4, help="cases at once")
-    parser.add_argument("--repeats", type=int, default=0,
-                        help="timed runs (default: what suits the device)")
-    parser.add_argument("--limit", type=float, default=120,
-                        help="seconds after which no new run is begun")
-    args = parser.parse_args()
-    args.start = time.monotonic()
-    if args.device == "cpu" and args.precision == "tf32":
-        parser.error("--precision tf32 needs a GPU")
-    if args.device == "cpu" and args.mode not in ("eager", "jit"):
-        parser.error(f"--mode {args.mode} needs a GPU; on the CPU use "
-                     f"--mode {modes[0]}")
-    return args
+    return common.parse(parser)
 
 
-def seconds_left(args):
-    return args.limit - (time.monotonic() - args.start)
-
-
-@contextlib.contextmanager
-def limited(args):
-    """Raises OutOfTime inside, at the limit: compilers do not look at it."""
-    def out_of_time(*_):
-        raise OutOfTime(f"not ready within {args.limit:.0f} s")
-    signal.signal(signal.SIGALRM, out_of_time)
-    signal.setitimer(signal.ITIMER_REAL, max(seconds_left(args), 0.1))
-    try:
-        yield
-    finally:
-        signal.setitimer(signal.ITIMER_REAL, 0)
-
-
-def measure(work, wait, args):
-    """Sorted milliseconds of `work`, each from an idle device to an idle one.
-
-    Before the limit at least one run is timed; after it, none is begun.
-    """
-    on_cpu = args.device == "cpu"
+def plan(args):
+    """Runs that do not count, and runs that do."""
     if args.what == "step":
-        warm_up, repeats = (1, 5) if on_cpu else (10, 50)
-    else:
-        warm_up, repeats = (0, 1) if on_cpu else (1, 5)
-    repeats = args.repeats or repeats
-    times = []
-    for n in range(warm_up + repeats):
-        if times and seconds_left(args) < 0:
-            break
-        wait()
-        start = time.perf_counter()
-        work()
-        wait()
-        if n >= warm_up:
-            times.append((time.perf_counter() - start) * 1e3)
-    return sorted(times)
-
-
-def median(times):
-    return times[(len(times) - 1) // 2]
-
-
-def report(args, peer, times, **more):
-    json.dump({"peer": peer, "ms": median(times), "fastest_ms": times[0],
-               "slowest_ms": times[-1], "repeats": len(times),
-               "cases": args.batch, "form": args.form, "mask": args.mask,
-               "precision": args.precision, "device": args.device, **more},
-              sys.stdout)
-    print()
+        return (1, 5) if args.on_cpu else (10, 50)
+    return (0, 1) if args.on_cpu else (1, 5)
 
 
 def encoding(n, dims):

@@ -16,6 +16,7 @@ import math
 import jax
 import jax.numpy as jnp
 
+import common_jax
 import heat
 from heat import COLS, FRAMES, HEADS, HIDDEN, LAYERS, ROWS, WIDTH
 
@@ -155,24 +156,9 @@ def make_rollout(args):
 
 
 def main():
-    args = heat.arguments(__doc__, ["jit"])
-    platform, _, index = args.device.partition(":")
-    jax.config.update("jax_platforms", platform)
-    jax.config.update(
-        "jax_default_matmul_precision",
-        "tensorfloat32" if args.precision == "tf32" else "highest")
-    try:
-        device = jax.devices()[int(index or 0)]
-    except (RuntimeError, IndexError) as error:
-        raise SystemExit(f"error: JAX has no device {args.device}: {error}")
-    with jax.default_device(device), heat.limited(args):
-        make = make_step if args.what == "step" else make_rollout
-        work, wait = make(args)
-        work()  # compiles
-        wait()
-    with jax.default_device(device):
-        times = heat.measure(work, wait, args)
-    heat.report(args, f"jax {jax.__version__} jit", times)
+    args = heat.arguments(__doc__, common_jax.MODES)
+    make = make_step if args.what == "step" else make_rollout
+    common_jax.run(args, make, heat.plan(args), args.batch, mask=args.mask)
 
 
 if __name__ == "__main__":

@@ -22,13 +22,12 @@ The last line of stdout is JSON: {"peer": ..., "ms": median, ...}.
 """
 
 import math
-import platform
-import sys
 
 import torch
 from torch import nn
 
 import heat
+from common_torch import MODES, captured, compiled, run, set_up
 from heat import COLS, FRAMES, HEADS, HIDDEN, LAYERS, ROWS, WIDTH
 
 
@@ -87,31 +86,6 @@ class HeatTransformer(nn.Module):
         return self.output(self.norm2(self.norm1(x))).view_as(frames)
 
 
-def captured(work):
-    """`work` as a CUDA graph, and what it returns at every replay."""
-    side = torch.cuda.Stream()
-    side.wait_stream(torch.cuda.current_stream())
-    with torch.cuda.stream(side):
-        for _ in range(3):
-            work()
-    torch.cuda.current_stream().wait_stream(side)
-    graph = torch.cuda.CUDAGraph()
-    with torch.cuda.graph(graph):
-        result = work()
-    return graph, result
-
-
-def compiled(function, mode):
-    torch._dynamo.reset()
-    fast = torch.compile(function, mode=mode)
-
-    def call(*inputs):
-        torch.compiler.cudagraph_mark_step_begin()
-        return fast(*inputs)
-
-    return call
-
-
 def make_step(args, model, frames, alpha, dt, compile_mode):
     def forward(frames, alpha, dt):
         return heat.loss(model(frames, alpha), frames, alpha, dt)
@@ -158,62 +132,20 @@ def make_rollout(args, model, frames, alpha, compile_mode):
     return rollout
 
 
-def make_work(args, model, plates, compile_mode=None):
-    if args.what == "step":
-        return make_step(args, model, *plates, compile_mode)
-    return make_rollout(args, model, *plates[:2], compile_mode)
-
-
-def best_compiled(args, model, plates, wait):
-    """The faster mode and its times; one that fails is told and left out."""
-    best = None
-    for mode in ("reduce-overhead", "max-autotune"):
-        try:
-            with heat.limited(args):
-                work = make_work(args, model, plates, mode)
-                for _ in range(3 if args.what == "step" else 1):
-                    work()
-                wait()
-            times = heat.measure(work, wait, args)
-        except Exception as error:
-            lines = str(error).strip().splitlines()
-            print(f"{mode}: {type(error).__name__}: {(lines or [''])[0]}",
-                  file=sys.stderr)
-            continue
-        print(f"{mode}: {heat.median(times):.2f} ms", file=sys.stderr)
-        if best is None or heat.median(times) < heat.median(best[1]):
-            best = mode, times
-    if best is None:
-        raise SystemExit("error: no mode of torch.compile worked in time")
-    return best
-
-
 def main():
-    args = heat.arguments(__doc__, ["eager", "graph", "compiled"])
-    on_gpu = args.device != "cpu"
-    if on_gpu and not torch.cuda.is_available():
-        raise SystemExit("error: this PyTorch sees no CUDA device")
-    if on_gpu:
-        torch.cuda.set_device(torch.device(args.device).index or 0)
-    torch.manual_seed(0)
-    torch.set_float32_matmul_precision(
-        "high" if args.precision == "tf32" else "highest")
-    # The same choice of library as ours: see core/torch_compat.h.
-    if platform.machine() == "aarch64" and torch.__version__ < "2":
-        torch._C._set_mkldnn_enabled(False)
+    args = heat.arguments(__doc__, MODES)
+    wait = set_up(args)
     model = HeatTransformer(args.form, args.mask).to(args.device)
     plates = [torch.from_numpy(array).to(args.device)
               for array in heat.plates(args.batch)]
-    wait = torch.cuda.synchronize if on_gpu else lambda: None
-    mode = args.mode
-    if mode == "compiled":
-        best, times = best_compiled(args, model, plates, wait)
-        mode = f"compiled ({best})"
-    else:
-        times = heat.measure(make_work(args, model, plates), wait, args)
-    version = torch.__version__.split("+")[0]
-    heat.report(args, f"pytorch {version} {mode}", times,
-                threads=torch.get_num_threads())
+
+    def make(compile_mode):
+        if args.what == "step":
+            return make_step(args, model, *plates, compile_mode)
+        return make_rollout(args, model, *plates[:2], compile_mode)
+
+    run(args, make, wait, heat.plan(args), args.batch,
+        ready=3 if args.what == "step" else 1, mask=args.mask)
 
 
 if __name__ == "__main__":

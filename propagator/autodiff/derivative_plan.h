@@ -34,7 +34,8 @@ class DerivativePlan {
   DerivativePlan(const std::set<Derivative>& derivatives, int64_t variables);
 
   const JetLayout& layout() const { return layout_; }
-  torch::Tensor directions(torch::TensorOptions options) const;  // (R, D)
+  // (R, D), a copy from the host: to be made once, not at every step.
+  torch::Tensor directions(torch::TensorOptions options) const;
 
   // Of `fields`, a jet (M; …, F) along the directions: (…). The value is in
   // every plan; for others that are not, std::invalid_argument.

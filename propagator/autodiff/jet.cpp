@@ -7,6 +7,8 @@
 #include <numbers>
 #include <stdexcept>
 
+#include "propagator/kernels/jet_waves.h"
+
 namespace propagator::autodiff {
 namespace {
 
@@ -179,6 +181,15 @@ Jet Jet::moving(const Tensor& points, const Tensor& directions,
 
 Tensor Jet::coefficients(int64_t k, int64_t directions) const {
   return rows_.narrow(0, layout_.first_row(k), k == 0 ? 1 : directions);
+}
+
+bool allows_kernels(const Jet& x) {
+  const auto& rows = x.rows();
+  const int64_t order = x.layout().order();
+  const bool once = order > 0 || !torch::GradMode::is_enabled();
+  return order <= 2 && once && (rows.is_cpu() || rows.is_cuda()) &&
+         (rows.scalar_type() == torch::kFloat32 ||
+          rows.scalar_type() == torch::kFloat64);
 }
 
 Jet operator+(const Jet& a, const Jet& b) {
@@ -381,11 +392,9 @@ Jet pow(const Jet& x, double exponent) {
 }
 
 Jet waves(const Jet& x, const Tensor& w1, const Tensor& w2) {
-  const auto& layout = x.layout();
-  // The kernel has one derivative by its inputs; a constant may need more.
-  const bool once = layout.order() > 0 || !torch::GradMode::is_enabled();
-  if (layout.order() <= 2 && once && !x.rows().is_mps()) {
-    return {kernels::jet_waves(x.rows(), w1, w2, layout.orders()), layout};
+  if (allows_kernels(x)) {
+    return {kernels::jet_waves(x.rows(), w1, w2, x.layout().orders()),
+            x.layout()};
   }
   const auto value = x.value();
   const auto s = torch::sin(value), c = torch::cos(value);

@@ -4,7 +4,7 @@
 
 #include <vector>
 
-#include "propagator/kernels/jet_waves.h"
+#include "propagator/kernels/jet_orders.h"
 
 namespace propagator::autodiff {
 
@@ -73,6 +73,11 @@ class Jet {
   torch::Tensor rows_;
   JetLayout layout_;
 };
+
+// Whether the fused kernels may take x: they work in float32 and float64, on
+// the CPU and CUDA, to order 2, and have one derivative by their inputs, where
+// that of a constant may need another.
+bool allows_kernels(const Jet& x);
 
 // Sums and products, entry by entry; shapes broadcast. One of two jets may be
 // a constant; otherwise their layouts must be the same.

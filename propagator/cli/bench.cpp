@@ -24,6 +24,7 @@ struct Options {
   std::vector<std::string> what;
   std::string config;
   tasks::BenchOptions bench;
+  int64_t per_axis = 0;  // 0: the configuration's
   bool json = false;
   Overrides overrides;
 };
@@ -35,9 +36,26 @@ struct Measured {
   std::vector<tasks::KernelResult> kernels;
 };
 
-std::vector<tasks::BenchKind> chosen(const std::vector<std::string>& what) {
+// Of a configuration; forecast if it names none.
+std::string task_of(const config::Document& document) {
+  return document.get("task").value_or("forecast");
+}
+
+// All that measure what the user's configuration trains.
+std::vector<tasks::BenchKind> fitting(const std::string& config) {
+  const auto task =
+      config.empty()
+          ? "forecast"
+          : task_of(config::Document::from_file(find_config(config)));
+  std::vector<tasks::BenchKind> kinds;
+  for (const auto& kind : tasks::all_benches()) {
+    if (kind.task == task) kinds.push_back(kind);
+  }
+  return kinds;
+}
+
+std::vector<tasks::BenchKind> named(const std::vector<std::string>& what) {
   const auto& all = tasks::all_benches();
-  if (what.empty()) return all;
   std::vector<std::string> names;
   for (const auto& kind : all) names.push_back(kind.name);
   std::vector<tasks::BenchKind> kinds;
@@ -58,7 +76,17 @@ std::vector<tasks::BenchKind> chosen(const std::vector<std::string>& what) {
 config::Document read_config(const Options& o, const tasks::BenchKind& kind) {
   const auto file = find_config(o.config.empty() ? kind.config : o.config);
   auto document = config::Document::from_file(file);
-  document.set("data.cases", kPlates, "bench");
+  for (const auto& [key, value] : kind.settings) {
+    if (!document.get(key)) document.set(key, value, "bench");
+  }
+  if (task_of(document) != kind.task) {
+    throw UsageError(fmt::format("[bench] {} expected the task {}, got {}",
+                                 kind.name, kind.task, task_of(document)));
+  }
+  if (kind.task == "forecast") document.set("data.cases", kPlates, "bench");
+  if (kind.task == "solve" && o.per_axis > 0) {
+    document.set("points.per_axis", std::to_string(o.per_axis), "--per-axis");
+  }
   o.overrides.apply_to(document);
   log::info("{}: {}", kind.name, file.string());
   return document;
@@ -74,9 +102,13 @@ std::string percent(double share) {
   return fmt::format("{:.{}f} %", 100 * share, share < 0.1 ? 1 : 0);
 }
 
+std::string gigabytes(int64_t bytes) {
+  return fmt::format("{:.2f} GB", 1e-9 * static_cast<double>(bytes));
+}
+
 void print_benches(const std::vector<tasks::BenchResult>& results) {
   report::Table table({"bench", "cases", "median", "quartiles", "a case",
-                       "floor", "to floor", "of products", "of copy",
+                       "floor", "to floor", "memory", "of products", "of copy",
                        "bound by"});
   for (const auto& r : results) {
     table.row(
@@ -86,6 +118,7 @@ void print_benches(const std::vector<tasks::BenchResult>& results) {
          milliseconds(1e3 * r.seconds_per_case()),
          r.floor_ms ? milliseconds(*r.floor_ms) : "-",
          r.floor_ms ? fmt::format("{:.2f}", r.ms.median / *r.floor_ms) : "-",
+         r.ms.peak_memory ? gigabytes(*r.ms.peak_memory) : "-",
          percent(r.shares.of_products), percent(r.shares.of_copy),
          r.shares.bound_by()});
   }
@@ -143,7 +176,7 @@ void print_json(const Measured& m) {
 
 int bench(const Options& o) {
   Measured m;
-  for (const auto& kind : chosen(o.what)) {
+  for (const auto& kind : o.what.empty() ? fitting(o.config) : named(o.what)) {
     const tasks::Experiment experiment(read_config(o, kind));
     m.runtime = experiment.make_runtime();
     if (!m.limits) m.limits = tasks::measure_limits(m.runtime);
@@ -160,10 +193,12 @@ int bench(const Options& o) {
 }
 
 std::string footer() {
-  std::string text = "WHAT is any of (all of them if none is given)\n";
+  std::string text =
+      "WHAT is any of (if none is given, all those of the configuration's "
+      "task; without\n--config those of forecast)\n";
   for (const auto& kind : tasks::all_benches()) {
     text +=
-        fmt::format("  {:<10} {} ({})\n", kind.name, kind.help, kind.config);
+        fmt::format("  {:<14} {} ({})\n", kind.name, kind.help, kind.config);
   }
   return text +
          "The floor is the time of a step's matrix products alone. `of "
@@ -171,6 +206,9 @@ std::string footer() {
          "reaches in a large matrix product and in a large copy.\n"
          "A step works on 256 plates in memory, unless -s data.cases says "
          "otherwise.\n"
+         "solve-closure is what one evaluation of L-BFGS costs; a case is a "
+         "point of the domain.\nUnless the problem says otherwise the model "
+         "is pinnsformer, in windows of 5 tokens.\n"
          "kernels prints a table of its own: one call, the same in libtorch's "
          "operations, and\nthe share of the limit that is nearer.\n"
          "Examples:\n"
@@ -179,6 +217,9 @@ std::string footer() {
          "cuda --precision tf32\n"
          "  propagator bench rollout --cases 1200 --device cuda --json\n"
          "  propagator bench kernels --device cuda --precision tf32\n"
+         "  propagator bench solve-closure --per-axis 101 --device cuda\n"
+         "  propagator bench solve-closure --config burgers -s "
+         "model.name=spformer\n"
          "bench/compare runs the same work in other libraries beside it.";
 }
 
@@ -187,7 +228,7 @@ std::string footer() {
 void add_bench(CLI::App& app, Action& action) {
   const auto o = std::make_shared<Options>();
   auto* verb = app.add_subcommand(
-      "bench", "Time training steps, rollouts, data, tests and kernels");
+      "bench", "Time training steps, rollouts, data, tests, kernels, PDEs");
   verb->footer(footer());
   verb->add_option("what", o->what, "What to time");
   verb->add_option("--config", o->config,
@@ -200,6 +241,10 @@ void add_bench(CLI::App& app, Action& action) {
           "Plates of rollout, data, eval and a kernel's cache (default: "
           "eval.batch; on a CPU at most 16)")
       ->check(CLI::Range(1, 10000000));
+  verb->add_option("--per-axis", o->per_axis,
+                   "Points along each variable of solve-closure (default: the "
+                   "problem's, or 51)")
+      ->check(CLI::Range(2, 100000));
   verb->add_flag("--json", o->json, "Print the numbers as JSON");
   o->overrides.add_to(*verb, /*with_training=*/false);
   verb->callback([o, &action] { action = [o] { return bench(*o); }; });

@@ -9,6 +9,7 @@
 #include "propagator/kernels/causal_attention.cuh"
 #include "propagator/kernels/collapse.cuh"
 #include "propagator/kernels/column_sums.cuh"
+#include "propagator/kernels/jet_attention.cuh"
 #include "propagator/kernels/jet_waves.cuh"
 #include "propagator/kernels/layer_norm.cuh"
 #include "propagator/kernels/plate_loss.cuh"
@@ -191,6 +192,55 @@ void collapse_backward_cuda(torch::Tensor dw, const torch::Tensor& dweight,
         pointer<Real>(encoding), dw.size(0), encoding.size(0), encoding.size(1),
         getCurrentCUDAStream());
   });
+}
+
+namespace {
+
+JetWindows jet_windows(const torch::Tensor& q, int64_t heads,
+                       const JetOrders& orders) {
+  return {q.size(1), q.size(2), q.size(3), heads, orders};
+}
+
+template <class Real>
+const Real* pointer_or_null(const torch::Tensor& x) {
+  return x.numel() > 0 ? pointer<Real>(x) : nullptr;
+}
+
+}  // namespace
+
+bool jet_attention_cuda_fits(const torch::Tensor& q, int64_t heads,
+                             const JetOrders& orders) {
+  const auto shape = jet_windows(q, heads, orders);
+  return q.scalar_type() == torch::kFloat64 ? jet_attention_fits<double>(shape)
+                                            : jet_attention_fits<float>(shape);
+}
+
+torch::Tensor jet_attention_cuda(const torch::Tensor& q,
+                                 const torch::Tensor& kv,
+                                 const torch::Tensor& bias, int64_t heads,
+                                 const JetOrders& orders) {
+  const auto out = torch::empty_like(q);
+  dispatch(q, [&](auto real) {
+    using Real = decltype(real);
+    launch_jet_attention<Real>(jet_windows(q, heads, orders), pointer<Real>(q),
+                               pointer<Real>(kv), pointer_or_null<Real>(bias),
+                               pointer<Real>(out), getCurrentCUDAStream());
+  });
+  return out;
+}
+
+JetAttentionGradients jet_attention_backward_cuda(
+    const torch::Tensor& q, const torch::Tensor& kv, const torch::Tensor& bias,
+    const torch::Tensor& grad, int64_t heads, const JetOrders& orders) {
+  const JetAttentionGradients out{torch::empty_like(q), torch::empty_like(kv)};
+  dispatch(q, [&](auto real) {
+    using Real = decltype(real);
+    launch_jet_attention_backward<Real>(
+        jet_windows(q, heads, orders), pointer<Real>(q), pointer<Real>(kv),
+        pointer_or_null<Real>(bias), pointer<Real>(grad), pointer<Real>(out.q),
+        pointer<Real>(out.kv), getCurrentCUDAStream());
+  });
+  return out;
 }
 
 torch::Tensor jet_waves_cuda(const torch::Tensor& rows, const torch::Tensor& w1,

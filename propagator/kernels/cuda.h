@@ -3,6 +3,7 @@
 #include "propagator/kernels/adam.h"
 #include "propagator/kernels/causal_attention.h"
 #include "propagator/kernels/collapse.h"
+#include "propagator/kernels/jet_attention.h"
 #include "propagator/kernels/jet_waves.h"
 #include "propagator/kernels/layer_norm.h"
 #include "propagator/kernels/plate_loss.h"
@@ -43,6 +44,20 @@ Collapsed collapse_cuda(const torch::Tensor& w, const torch::Tensor& encoding);
 void collapse_backward_cuda(torch::Tensor dw, const torch::Tensor& dweight,
                             const torch::Tensor& doffset,
                             const torch::Tensor& encoding);
+
+struct JetAttentionGradients {
+  torch::Tensor q, kv;
+};
+bool jet_attention_cuda_fits(const torch::Tensor& q, int64_t heads,
+                             const JetOrders& orders);
+// A bias without elements is none.
+torch::Tensor jet_attention_cuda(const torch::Tensor& q,
+                                 const torch::Tensor& kv,
+                                 const torch::Tensor& bias, int64_t heads,
+                                 const JetOrders& orders);
+JetAttentionGradients jet_attention_backward_cuda(
+    const torch::Tensor& q, const torch::Tensor& kv, const torch::Tensor& bias,
+    const torch::Tensor& grad, int64_t heads, const JetOrders& orders);
 
 struct JetWavesGradients {
   torch::Tensor rows, w1, w2;

@@ -4,8 +4,12 @@
 #include <ATen/Parallel.h>
 #include <torch/csrc/autograd/custom_function.h>
 
+#include <algorithm>
 #include <cmath>
 #include <vector>
+
+#include "propagator/kernels/cuda.h"
+#include "propagator/kernels/jet_softmax.h"
 
 namespace propagator::kernels {
 namespace {
@@ -46,22 +50,6 @@ void add(Real factor, const Real* x, Real* y, int64_t n) {
   for (int64_t i = 0; i < n; ++i) y[i] += factor * x[i];
 }
 
-// For every pair of rows whose product counts towards a row: in a jet, 0·0 to
-// 0, and along each direction 0·1 + 1·0 to its x_1, 0·2 + 1·1 + 2·0 to its x_2.
-template <class Work>
-void for_products(const JetOrders& o, Work&& work) {
-  work(0, 0, 0);
-  for (int64_t r = 1; r <= o.first; ++r) {
-    work(0, r, r);
-    work(r, 0, r);
-    if (r > o.second) continue;
-    const int64_t second = r + o.first;
-    work(0, second, second);
-    work(r, r, second);
-    work(second, 0, second);
-  }
-}
-
 // The matrices (T, T) of one window and head, for each row of the jet: scores,
 // then weights, and their gradients.
 template <class Real>
@@ -91,88 +79,24 @@ class Weights {
       }
     });
     if (bias != nullptr) add(Real(1), bias, score(0), s_.squares());
-    for (int64_t i = 0; i < t; ++i) softmax(i * t);
+    for (int64_t i = 0; i < t; ++i) {
+      jet_softmax(score(0) + i * t, weight(0) + i * t, s_.squares(), t,
+                  s_.orders);
+    }
   }
 
   // From gradient(m) by the weights to gradient(m) by the scores.
   void backward() {
-    for (int64_t i = 0; i < s_.tokens; ++i) softmax_backward(i * s_.tokens);
+    const int64_t t = s_.tokens;
+    for (int64_t i = 0; i < t; ++i) {
+      jet_softmax_backward(score(0) + i * t, weight(0) + i * t,
+                           gradient(0) + i * t, s_.squares(), t, s_.orders);
+    }
   }
 
  private:
   size_t offset(int64_t m) const {
     return static_cast<size_t>(m * s_.squares());
-  }
-
-  // With w_1 = s_1, w_2 = s_2 + s_1²/2 and Z_k = Σ p_0 w_k:
-  //   p_1 = p_0 (w_1 - Z_1),  p_2 = p_0 (w_2 - w_1 Z_1 + Z_1² - Z_2).
-  void softmax(int64_t at) {
-    const int64_t t = s_.tokens;
-    const Real* s0 = score(0) + at;
-    Real* p0 = weight(0) + at;
-    Real largest = s0[0], sum = 0;
-    for (int64_t j = 1; j < t; ++j) largest = std::max(largest, s0[j]);
-    for (int64_t j = 0; j < t; ++j) sum += p0[j] = std::exp(s0[j] - largest);
-    for (int64_t j = 0; j < t; ++j) p0[j] /= sum;
-    for (int64_t r = 1; r <= s_.orders.first; ++r) {
-      const Real* s1 = score(r) + at;
-      Real* p1 = weight(r) + at;
-      Real z1 = 0, z2 = 0;
-      for (int64_t j = 0; j < t; ++j) z1 += p0[j] * s1[j];
-      for (int64_t j = 0; j < t; ++j) p1[j] = p0[j] * (s1[j] - z1);
-      if (r > s_.orders.second) continue;
-      const Real* s2 = score(r + s_.orders.first) + at;
-      Real* p2 = weight(r + s_.orders.first) + at;
-      const auto w2 = [&](int64_t j) {
-        return s2[j] + Real(0.5) * s1[j] * s1[j];
-      };
-      for (int64_t j = 0; j < t; ++j) z2 += p0[j] * w2(j);
-      for (int64_t j = 0; j < t; ++j) {
-        p2[j] = p0[j] * (w2(j) - s1[j] * z1 + z1 * z1 - z2);
-      }
-    }
-  }
-
-  void softmax_backward(int64_t at) {
-    const int64_t t = s_.tokens;
-    const Real* p0 = weight(0) + at;
-    Real* d0 = gradient(0) + at;  // grows to the whole gradient by p_0
-    for (int64_t r = 1; r <= s_.orders.first; ++r) {
-      const bool second = r <= s_.orders.second;
-      const Real* s1 = score(r) + at;
-      const Real* s2 = score(second ? r + s_.orders.first : 0) + at;
-      Real* d1 = gradient(r) + at;
-      Real* d2 = gradient(second ? r + s_.orders.first : 0) + at;
-      const auto w2 = [&](int64_t j) {
-        return s2[j] + Real(0.5) * s1[j] * s1[j];
-      };
-      Real z1 = 0, z2 = 0, dz1 = 0, dz2 = 0;
-      for (int64_t j = 0; j < t; ++j) {
-        z1 += p0[j] * s1[j];
-        if (second) z2 += p0[j] * w2(j);
-      }
-      for (int64_t j = 0; j < t; ++j) {
-        dz1 -= p0[j] * d1[j];
-        if (!second) continue;
-        dz1 += p0[j] * d2[j] * (2 * z1 - s1[j]);
-        dz2 -= p0[j] * d2[j];
-      }
-      for (int64_t j = 0; j < t; ++j) {
-        Real by_w1 = p0[j] * (d1[j] + dz1);
-        d0[j] += d1[j] * (s1[j] - z1) + s1[j] * dz1;
-        if (second) {
-          const Real w = w2(j), g2 = d2[j];
-          d0[j] += g2 * (w - s1[j] * z1 + z1 * z1 - z2) + w * dz2;
-          const Real by_w2 = p0[j] * (g2 + dz2);
-          by_w1 += -p0[j] * g2 * z1 + s1[j] * by_w2;
-          d2[j] = by_w2;
-        }
-        d1[j] = by_w1;
-      }
-    }
-    Real mean = 0;
-    for (int64_t j = 0; j < t; ++j) mean += p0[j] * d0[j];
-    for (int64_t j = 0; j < t; ++j) d0[j] = p0[j] * (d0[j] - mean);
   }
 
   Shape s_;
@@ -272,6 +196,26 @@ Shape shape_of(const Tensor& q, int64_t heads, const JetOrders& orders) {
   return {q.size(1), q.size(2), q.size(3), heads, orders};
 }
 
+Tensor forward_cpu(const Tensor& q, const Tensor& kv, const Tensor& bias,
+                   int64_t heads, const JetOrders& orders) {
+  auto out = torch::zeros_like(q);
+  AT_DISPATCH_FLOATING_TYPES(q.scalar_type(), "jet_attention", [&] {
+    forward_all<scalar_t>(q, kv, bias, shape_of(q, heads, orders), out);
+  });
+  return out;
+}
+
+JetAttentionGradients backward_cpu(const Tensor& q, const Tensor& kv,
+                                   const Tensor& bias, const Tensor& grad,
+                                   int64_t heads, const JetOrders& orders) {
+  auto dq = torch::zeros_like(q), dkv = torch::zeros_like(kv);
+  AT_DISPATCH_FLOATING_TYPES(q.scalar_type(), "jet_attention_backward", [&] {
+    backward_all<scalar_t>(q, kv, bias, grad, shape_of(q, heads, orders), dq,
+                           dkv);
+  });
+  return {dq, dkv};
+}
+
 class JetAttention : public torch::autograd::Function<JetAttention> {
  public:
   static Tensor forward(torch::autograd::AutogradContext* context,
@@ -283,34 +227,35 @@ class JetAttention : public torch::autograd::Function<JetAttention> {
     context->saved_data["heads"] = heads;
     context->saved_data["first"] = first;
     context->saved_data["second"] = second;
-    auto out = torch::zeros_like(queries);
-    AT_DISPATCH_FLOATING_TYPES(q.scalar_type(), "jet_attention", [&] {
-      forward_all<scalar_t>(queries, both, added,
-                            shape_of(queries, heads, {first, second}), out);
-    });
-    return out;
+    const JetOrders orders{first, second};
+    return q.is_cuda() ? jet_attention_cuda(queries, both, added, heads, orders)
+                       : forward_cpu(queries, both, added, heads, orders);
   }
 
   static torch::autograd::variable_list backward(
       torch::autograd::AutogradContext* context,
       torch::autograd::variable_list gradients) {
     const auto saved = context->get_saved_variables();
-    const auto& q = saved[0];
-    const auto shape = shape_of(q, context->saved_data["heads"].toInt(),
-                                {context->saved_data["first"].toInt(),
-                                 context->saved_data["second"].toInt()});
-    auto dq = torch::zeros_like(q), dkv = torch::zeros_like(saved[1]);
+    const int64_t heads = context->saved_data["heads"].toInt();
+    const JetOrders orders{context->saved_data["first"].toInt(),
+                           context->saved_data["second"].toInt()};
     const auto grad = gradients[0].contiguous();
-    AT_DISPATCH_FLOATING_TYPES(q.scalar_type(), "jet_attention_backward", [&] {
-      backward_all<scalar_t>(q, saved[1], saved[2], grad, shape, dq, dkv);
-    });
-    return {dq, dkv, Tensor(), Tensor(), Tensor(), Tensor()};
+    const auto d =
+        saved[0].is_cuda()
+            ? jet_attention_backward_cuda(saved[0], saved[1], saved[2], grad,
+                                          heads, orders)
+            : backward_cpu(saved[0], saved[1], saved[2], grad, heads, orders);
+    return {d.q, d.kv, Tensor(), Tensor(), Tensor(), Tensor()};
   }
 };
 
 }  // namespace
 
-bool has_jet_attention(const torch::Device& device) { return device.is_cpu(); }
+bool has_jet_attention(const Tensor& q, int64_t heads,
+                       const JetOrders& orders) {
+  return q.is_cpu() ||
+         (q.is_cuda() && jet_attention_cuda_fits(q, heads, orders));
+}
 
 Tensor jet_attention(const Tensor& q, const Tensor& kv, const Tensor& bias,
                      int64_t heads, const JetOrders& orders) {

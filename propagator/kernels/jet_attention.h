@@ -2,24 +2,26 @@
 
 #include <torch/types.h>
 
-#include "propagator/kernels/jet_waves.h"
+#include "propagator/kernels/jet_orders.h"
 
 namespace propagator::kernels {
 
 // Attention among the T tokens of each window, through a jet of order 2 at
-// most (JetOrders, rows as there):
+// most:
 //   out = softmax(q kᵀ / √D + bias) v,  q (M, N, T, C), kv (M, N, T, 2 C) with
 // keys before values, H heads of D = C / H channels, bias (N, H, T, T), a
 // constant, or undefined. → (M, N, T, C). Differentiable once.
 //
-// One pass over each window and head, forward and backward, on the CPU; on
-// other devices the layer (nn/window_attention.h) works in plain operations,
-// which are also the reference.
+// One pass over each window, forward and backward, which computes its weights
+// again. The layer (nn/window_attention.h) has the same in plain operations:
+// the reference, and for where there is no kernel.
 torch::Tensor jet_attention(const torch::Tensor& q, const torch::Tensor& kv,
                             const torch::Tensor& bias, int64_t heads,
                             const JetOrders& orders);
 
-// Whether this device has a kernel for it.
-bool has_jet_attention(const torch::Device& device);
+// Whether there is a kernel for such queries where they are: on the CPU, and
+// on a CUDA device for windows of which one fits in a block's memory.
+bool has_jet_attention(const torch::Tensor& q, int64_t heads,
+                       const JetOrders& orders);
 
 }  // namespace propagator::kernels

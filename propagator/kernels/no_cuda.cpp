@@ -44,6 +44,21 @@ void collapse_backward_cuda(torch::Tensor, const torch::Tensor&,
                             const torch::Tensor&, const torch::Tensor&) {
   no_cuda();
 }
+bool jet_attention_cuda_fits(const torch::Tensor&, int64_t, const JetOrders&) {
+  return false;
+}
+torch::Tensor jet_attention_cuda(const torch::Tensor&, const torch::Tensor&,
+                                 const torch::Tensor&, int64_t,
+                                 const JetOrders&) {
+  no_cuda();
+}
+JetAttentionGradients jet_attention_backward_cuda(const torch::Tensor&,
+                                                  const torch::Tensor&,
+                                                  const torch::Tensor&,
+                                                  const torch::Tensor&, int64_t,
+                                                  const JetOrders&) {
+  no_cuda();
+}
 torch::Tensor jet_waves_cuda(const torch::Tensor&, const torch::Tensor&,
                              const torch::Tensor&, const JetOrders&) {
   no_cuda();

@@ -94,16 +94,14 @@ Jet WindowAttentionImpl::forward(const Jet& x, const Jet& source,
                          -1);
   }
   const auto bias = bias_of(where);
-  const auto& layout = x.layout();
-  const bool once = layout.order() > 0 || !torch::GradMode::is_enabled();
-  if (layout.order() <= 2 && once &&
-      kernels::has_jet_attention(x.rows().device())) {
-    return apply_linear(
-        output_, Jet(kernels::jet_attention(query.rows(), both.rows(), bias,
-                                            options_.heads, layout.orders()),
-                     layout));
+  const auto orders = query.layout().orders();
+  if (!allows_kernels(query) ||
+      !kernels::has_jet_attention(query.rows(), options_.heads, orders)) {
+    return apply_linear(output_, mix(query, both, bias));
   }
-  return apply_linear(output_, mix(query, both, bias));
+  const auto mixed = kernels::jet_attention(query.rows(), both.rows(), bias,
+                                            options_.heads, orders);
+  return apply_linear(output_, Jet(mixed, query.layout()));
 }
 
 Jet WindowAttentionImpl::mix(const Jet& query, const Jet& both,

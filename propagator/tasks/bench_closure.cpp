@@ -26,7 +26,7 @@ class Closure {
   void run() { step_.evaluate(); }
 
  private:
-  // Of the optimiser's memory only the closure's part is of interest.
+  // Else its pairs would count as memory of the closure.
   static train::LbfgsOptions without_history(train::LbfgsOptions options) {
     options.history = 1;
     return options;
@@ -51,7 +51,7 @@ struct TokenProducts {
       } else if (module->as<nn::WindowAttention>() != nullptr) {
         const int64_t width =
             module->named_parameters()["output.weight"].size(1);
-        attention += 2 * 3 * 2 * number(width);  // scores and mixed values
+        attention += 2 * 3 * number(2 * width);  // scores and mixed values
       }
     }
   }
@@ -73,7 +73,7 @@ class Tally : public models::FieldNet {
   Tally(const torch::nn::Module& network, int64_t fields)
       : fields_(fields),
         products_(network),
-        parameters_(number(nn::parameter_count(network))),
+        weights_(number(nn::parameter_count(network))),
         zero_(register_parameter("zero", torch::zeros({1}))) {}
 
   Jet forward(const Jet& points) override {
@@ -86,7 +86,7 @@ class Tally : public models::FieldNet {
                                                 windows * tokens * tokens;
     // Weights are read twice, their gradient is written; points are read;
     // fields and their gradient are read and written.
-    numbers += 3 * parameters_ + windows * tokens * number(shape[3]) +
+    numbers += 3 * weights_ + windows * tokens * number(shape[3]) +
                4 * rows * number(fields_);
     shape.back() = fields_;
     return Jet(zero_.expand(shape), layout);
@@ -97,7 +97,7 @@ class Tally : public models::FieldNet {
  private:
   int64_t fields_;
   TokenProducts products_;
-  double parameters_;
+  double weights_;
   torch::Tensor zero_;
 };
 

@@ -18,6 +18,10 @@ class NewtonStep {
   void run();
   Step::Record read() const;
 
+  // One evaluation by itself: the loss, still on the device; its gradient is
+  // then that of the parameters.
+  torch::Tensor evaluate();
+
   // Whether it has stopped for good, and why.
   bool stopped() const { return optimizer_.stop() != LbfgsStop::kNone; }
   std::string why() const { return reason(optimizer_.stop()); }
@@ -25,7 +29,6 @@ class NewtonStep {
   Lbfgs& optimizer() { return optimizer_; }
 
  private:
-  torch::Tensor evaluate();  // the loss
   void enqueue();
 
   Task& task_;

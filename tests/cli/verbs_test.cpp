@@ -277,6 +277,40 @@ TEST_F(Verbs, BenchRollsOutAndPrintsATable) {
       << near.output;
 }
 
+TEST_F(Verbs, BenchMeasuresAClosureOfAProblem) {
+  const auto problem =
+      fs::path(std::getenv("PROPAGATOR_CONFIGS")).parent_path() /
+      "problems/wave.yaml";
+  const auto all = json_of("bench --json --repeats 2 --device cpu --config " +
+                           problem.string() +
+                           " --per-axis 5 -s points.window=3 -s model.width=4 "
+                           "-s model.feed_forward=6 -s model.hidden=8");
+  ASSERT_EQ(all.at("benches").size(), 1u);  // the one for this task
+  const auto& closure = all.at("benches")[0];
+  EXPECT_EQ(closure.at("name"), "solve-closure");
+  EXPECT_EQ(closure.at("cases"), 25);
+  EXPECT_GT(closure.at("fastest_ms"), 0);
+  EXPECT_GE(closure.at("median_ms"), closure.at("fastest_ms"));
+  EXPECT_GT(closure.at("bytes"), 0);
+  EXPECT_FALSE(closure.contains("peak_memory_bytes"));
+  // Windows of 3 tokens: 25 with u_xx and u_tt in 5 rows, 5 each with u, u_t
+  // in 2 rows, u and u.
+  const double rows = 3 * (25 * 5 + 5 * (1 + 2 + 1 + 1));
+  const double block = 4 * (4 + 8 + 4) + 4 * 6 + 6 * 6 + 6 * 4;
+  const double embedding = 2 * 4, head = 4 * 8 + 8 * 8 + 8;
+  // Two products of two attentions, each for pairs of coefficients.
+  const double attention = 2 * 2 * 4 * 3 * 3 * (25 * 11 + 5 * (1 + 3 + 1 + 1));
+  EXPECT_EQ(
+      closure.at("operations"),
+      2 * (rows * (2 * embedding + 3 * (2 * block + head)) + 3 * attention));
+  const auto other = testing::propagator(
+      "bench heat-step --device cpu --config " + problem.string());
+  EXPECT_EQ(other.status, 2) << other.output;
+  EXPECT_NE(other.output.find("expected the task forecast, got solve"),
+            std::string::npos)
+      << other.output;
+}
+
 // Radioactive decay: a problem of one variable that takes a second.
 constexpr const char* kDecay = R"(task: solve
 problem:

@@ -9,6 +9,7 @@
 #include <fstream>
 
 #include "propagator/core/error.h"
+#include "propagator/core/peak_memory.h"
 #include "testing.h"
 
 namespace propagator {
@@ -32,6 +33,18 @@ bool is_fine(const torch::Tensor& x) {
 
 bool is_coarse(const torch::Tensor& x) {
   return x.scalar_type() == torch::kBFloat16 && x.eq(1).all().item<bool>();
+}
+
+TEST(CoreDevice, PeakMemoryCountsWhatIsFreedToo) {
+  EXPECT_FALSE(peak_memory({}).has_value());
+  if (!torch::cuda::is_available()) return;
+  const auto runtime = make_runtime("cuda", Precision::kFloat32, 0);
+  torch::zeros({1}, runtime.options());  // the allocator begins with its first
+  begin_peak_memory(runtime);
+  const auto before = peak_memory(runtime);
+  if (!before) GTEST_SKIP() << "this build does not tell";
+  torch::zeros({1 << 20}, runtime.options());
+  EXPECT_GE(*peak_memory(runtime), *before + (4 << 20));
 }
 
 TEST(CoreDevice, CpuByName) {
