@@ -292,16 +292,17 @@ void ProblemReader::read_periodic(const Line& line) {
   const auto& symbols = problem_.symbols;
   if (tokens[2].kind == Token::Kind::kEnd) {
     for (int64_t f = 0; f < std::ssize(symbols.fields); ++f) {
-      Derivative matched{f, std::vector<int64_t>(symbols.variables.size(), 0)};
-      condition.matched.push_back(matched);
-      int64_t highest = 0;
+      int64_t highest = 1;
       for (const auto& derivative : problem_.derivatives()) {
         if (derivative.field != f) continue;
         highest = std::max(highest, derivative.orders[along]);
       }
-      if (highest < 2) continue;
-      matched.orders[along] = 1;
-      condition.matched.push_back(matched);
+      // All that an equation of this order leaves free.
+      Derivative matched{f, std::vector<int64_t>(symbols.variables.size(), 0)};
+      for (int64_t order = 0; order < highest; ++order) {
+        matched.orders[along] = order;
+        condition.matched.push_back(matched);
+      }
     }
   } else {
     line.expect(2, ":", usage);

@@ -14,7 +14,7 @@ using nlohmann::json;
 
 struct Options {
   std::string rows, runs = "runs/reproduce", out = "results";
-  int64_t seeds = 1;
+  int64_t seeds = 0;  // 0: as many as the row says
   Overrides overrides;
 };
 
@@ -83,7 +83,7 @@ std::pair<int, json> run_seed(const Options& o, const Row& row, int64_t seed) {
 
 std::string command_of(const Options& o, const Row& row) {
   auto text = fmt::format("propagator reproduce {}", row.name);
-  if (o.seeds != 1) text += fmt::format(" --seeds {}", o.seeds);
+  if (o.seeds != 0) text += fmt::format(" --seeds {}", o.seeds);
   const auto add = [&](const char* name,
                        const std::optional<std::string>& value) {
     if (value) text += fmt::format(" {} {}", name, *value);
@@ -113,7 +113,9 @@ json summarise(const Options& o, const Row& row,
   std::ranges::sort(values);
   const auto [median, which] = values[(values.size() - 1) / 2];
   const auto& typical = results[which];
-  const auto document_value = task.document_value();
+  const double stated = experiment.reproduce().document;
+  const auto document_value =
+      stated > 0 ? std::optional(stated) : task.document_value();
   return {{"row", row.name},
           {"mode", task.mode()},
           {"metric", task.metrics(typical).front().name},
@@ -140,7 +142,8 @@ int reproduce(const Options& o) {
     const tasks::Experiment experiment(document);
     const double most = experiment.reproduce().most;
     std::vector<json> results;
-    for (int64_t seed = 0; seed < o.seeds; ++seed) {
+    const int64_t seeds = o.seeds > 0 ? o.seeds : experiment.reproduce().seeds;
+    for (int64_t seed = 0; seed < seeds; ++seed) {
       auto [status, result] = run_seed(o, row, seed);
       if (status != 0) return status;
       results.push_back(std::move(result));
@@ -179,11 +182,12 @@ void add_reproduce(CLI::App& app, Action& action) {
       "Examples:\n"
       "  propagator reproduce forecast/base-block --device cuda --precision "
       "tf32\n"
-      "  propagator reproduce forecast --seeds 3");
+      "  propagator reproduce forecast --seeds 3\n"
+      "  propagator reproduce solve/wave-spformer-rope --device cuda");
   verb->add_option("rows", o->rows, "A task, or one of its rows")->required();
-  verb->add_option("--seeds", o->seeds, "Seeds to train each row with")
-      ->check(CLI::Range(1, 1000))
-      ->capture_default_str();
+  verb->add_option("--seeds", o->seeds,
+                   "Seeds to train each row with, if not as many as it says")
+      ->check(CLI::Range(1, 1000));
   verb->add_option("--runs", o->runs, "Folder of the runs")
       ->capture_default_str();
   verb->add_option("--out", o->out, "Folder of the results")

@@ -177,7 +177,28 @@ void Schema::set_default(const std::string& path, const std::string& text) {
 }
 
 Document Document::from_file(const std::filesystem::path& path) {
-  return from_text(read_file(path), path.string());
+  return from_file(path, 0);
+}
+
+Document Document::from_file(const std::filesystem::path& path, int depth) {
+  auto document = from_text(read_file(path), path.string());
+  const auto base = document.entries_.extract("from");
+  if (base.empty()) return document;
+  const auto& [text, where, list] = base.mapped();
+  if (depth == kDeepest) {
+    throw ConfigError("from",
+                      fmt::format("{}: a file begins from itself", where));
+  }
+  const auto file = path.parent_path() / text;
+  if (list || !std::filesystem::is_regular_file(file)) {
+    throw ConfigError("from",
+                      fmt::format("{}: no file {}", where, file.string()),
+                      "a path beside this file");
+  }
+  auto inherited = from_file(file, depth + 1);
+  // Ours first: merge leaves what is there.
+  document.entries_.merge(inherited.entries_);
+  return document;
 }
 
 Document Document::from_text(const std::string& yaml, const std::string& name) {

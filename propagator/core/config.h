@@ -148,6 +148,8 @@ class Document {
     bool list = false;
   };
 
+  // A file may begin with what another says: `from: ../problems/wave.yaml`, a
+  // path beside it; its own keys replace those.
   static Document from_file(const std::filesystem::path& path);
   static Document from_text(const std::string& yaml, const std::string& name);
 
@@ -166,6 +168,8 @@ class Document {
   [[noreturn]] void rethrow_with_place(const ConfigError& error) const;
 
  private:
+  static Document from_file(const std::filesystem::path& path, int depth);
+
   std::map<std::string, Entry> entries_;
   std::string name_;
 };

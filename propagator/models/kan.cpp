@@ -69,7 +69,6 @@ void KanOptions::validate(const FieldDomain& domain) const {
 }
 
 std::shared_ptr<FieldNet> KanOptions::make(const FieldDomain& domain) const {
-  validate(domain);
   return std::make_shared<Kan>(*this, domain);
 }
 

@@ -3,6 +3,7 @@
 #include "propagator/models/pinn.h"
 #include "propagator/models/pinn_mamba.h"
 #include "propagator/models/pinnsformer.h"
+#include "propagator/models/siren.h"
 #include "propagator/models/spformer.h"
 
 namespace propagator::models {
@@ -49,6 +50,9 @@ const std::map<std::string, FieldNetKind>& field_nets() {
       {"pinnsformer",
        {"encoder and decoder over windows",
         [] { return std::make_unique<PinnsFormerOptions>(); }}},
+      {"siren",
+       {"layers with sines, each point by itself",
+        [] { return std::make_unique<SirenOptions>(); }}},
       {"spformer", {"decoder over windows", spformer<kNone, kFourier>}},
       {"spformer-alibi",
        {"the same, attention falls with distance", spformer<kAlibi, kFourier>}},

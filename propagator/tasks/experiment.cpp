@@ -27,6 +27,10 @@ void ReproduceOptions::describe(config::Schema& s) {
           {.help = "largest value of the first metric that counts as "
                    "reproduced; 0: no limit",
            .min = 0});
+  s.field("document", document,
+          {.help = "what the document claims for it; 0: what the task knows",
+           .min = 0});
+  s.field("seeds", seeds, {.help = "to train", .min = 1, .max = 1000});
 }
 
 Experiment::Experiment(const config::Document& document)

@@ -28,6 +28,8 @@ struct ReportOptions {
 
 struct ReproduceOptions {
   double most = 0;
+  double document = 0;
+  int64_t seeds = 1;
 
   void describe(config::Schema& schema);
 };

@@ -4,11 +4,11 @@
 #include <torch/utils.h>
 
 #include "propagator/core/error.h"
+#include "propagator/core/random.h"
 
 namespace propagator::tasks {
 namespace {
 
-using autodiff::Derivative;
 using autodiff::Jet;
 using models::as_field_net;
 using torch::Tensor;
@@ -20,6 +20,14 @@ constexpr double kLargestWeight = 1e30;
 // so many points along each variable.
 constexpr double kExactlySolved = 1e-9;
 constexpr int64_t kExactPerAxis = 16;
+
+// Uniform points, for each one that follows the residual.
+constexpr int64_t kCandidates = 4;
+
+// Learned weights, as the logarithms of variances: a parameter of the model.
+// A weight goes to 1e8 at most.
+constexpr const char* kLogVariances = "log_variances";
+constexpr double kLeastLogVariance = -18.4;
 
 // "at t=0: u", for a line of progress.
 std::string short_name(const autodiff::Problem& problem,
@@ -62,6 +70,10 @@ void PointOptions::describe(config::Schema& s) {
           {.help = "between two tokens, in units of time", .min = 0});
   s.field("validation_per_axis", validation_per_axis,
           {.help = "points along each variable", .min = 1});
+  s.field("resample_every", resample_every,
+          {.help = "draw new points; 0: never", .unit = "steps", .min = 0});
+  s.field("adaptive", adaptive,
+          {.help = "new points in the domain where the residual is large"});
 }
 
 void SolveLossOptions::describe(config::Schema& s) {
@@ -77,6 +89,14 @@ void SolveLossOptions::describe(config::Schema& s) {
           {.help = "weight of the other conditions",
            .min = 0,
            .max = kLargestWeight});
+  s.field("balance", balance,
+          {.help = "how weights change from these in training"});
+  s.field("balance_every", balance_every,
+          {.help = "for gradient_norm and ntk", .unit = "steps", .min = 1});
+  s.field("balance_rate", balance_rate,
+          {.help = "how far they go to the balanced ones each time",
+           .min = 0,
+           .max = 1});
 }
 
 void SolveEvalOptions::describe(config::Schema& s) {
@@ -85,6 +105,9 @@ void SolveEvalOptions::describe(config::Schema& s) {
   s.field("quantities", quantities,
           {.help = "fields and derivatives that predict writes; empty: the "
                    "fields"});
+  s.field("classical", classical,
+          {.help = "say what a classical method needs for the same error, and "
+                   "use one where no exact solution is given"});
 }
 
 Solve::Solve(std::unique_ptr<models::FieldNetOptions> model)
@@ -96,6 +119,9 @@ void Solve::describe(config::Schema& s) {
   s.field("model.name", model_name_, {.help = "`propagator list` shows them"});
   s.section("model", *model_options_);
   s.section("loss", loss_options_);
+  s.field("derivatives", derivatives_,
+          {.help = "of a window's tokens: published, as document 003's scripts "
+                   "have them, solves another equation"});
   s.section("eval", eval_options_);
 }
 
@@ -112,6 +138,26 @@ void Solve::validate() {
     throw ConfigError("problem." + error.list(), error.what(), error.hint());
   }
   model_options_->validate(domain());
+  if (points_.resample_every > 0 && !points_.adaptive &&
+      points_.sampling == data::Sampling::kGrid) {
+    throw ConfigError("points.resample_every",
+                      "a grid drawn anew is the same grid",
+                      "set points.sampling=sobol, or points.adaptive=yes");
+  }
+  if (points_.adaptive && points_.resample_every == 0) {
+    throw ConfigError("points.adaptive",
+                      "points are never drawn anew, so they cannot follow the "
+                      "residual",
+                      "set points.resample_every=10");
+  }
+  if (loss_options_.balance != Balance::kFixed) {
+    for (const double weight : fixed_weights()) {
+      if (weight > 0) continue;
+      throw ConfigError("loss.balance",
+                        "weights that change must begin above 0",
+                        "set loss.equation, loss.initial and loss.boundary");
+    }
+  }
   const int64_t smooth = model_options_->smoothness();
   for (const auto& equation : problem_->equations) {
     for (const auto& derivative : equation.derivatives()) {
@@ -132,11 +178,10 @@ std::vector<std::string> Solve::inspect() {
   std::vector<std::string> lines;
   config::parse(problem_->describe(), {}, lines);
   lines.push_back(fmt::format("{} points in the domain, {} tokens each",
-                              equations_.windows.size(0),
-                              equations_.windows.size(1)));
-  for (const auto& term : conditions_) {
-    lines.push_back(
-        fmt::format("{} points: {}", term.windows.size(0), term.name));
+                              windows_.size(0), windows_.size(1)));
+  for (const auto& face : faces_) {
+    lines.push_back(fmt::format("{} points: {}", face.windows.size(0),
+                                short_name(*problem_, *face.condition)));
   }
   if (problem_->exact.empty()) return lines;
   const double violation = exact_residual();
@@ -153,7 +198,7 @@ std::vector<std::string> Solve::inspect() {
 
 double Solve::exact_residual() const {
   const auto points = data::cell_centres(box(), kExactPerAxis);
-  const auto& plan = equations_.motion.plan;
+  const auto plan = problem_->plan();
   const auto moving =
       Jet::moving(points, plan.directions(points.options()), plan.layout());
   const auto fields = problem_->exact_fields(moving);
@@ -199,124 +244,212 @@ Tensor Solve::windows_of(const Tensor& points) const {
   return windows;
 }
 
-Solve::Term Solve::condition_term(const autodiff::Condition& condition,
-                                  int64_t seed) const {
-  auto face = box();
+Face Solve::face_of(const autodiff::Condition& condition, int64_t round) const {
+  auto box = this->box();
   const auto variable = static_cast<size_t>(condition.variable);
-  face.low.erase(face.low.begin() + condition.variable);
-  face.high.erase(face.high.begin() + condition.variable);
-  const auto inside = data::sample(face, points_.sampling, points_.per_axis,
-                                   seed, "points/" + condition.text);
+  box.low.erase(box.low.begin() + condition.variable);
+  box.high.erase(box.high.begin() + condition.variable);
+  const auto inside = data::sample(box, points_.sampling, points_.per_axis,
+                                   seed_, "points/" + condition.text, round);
   const auto with = [&](double value) {
     const auto column =
         torch::full({inside.size(0), 1}, value, torch::kFloat64);
-    return torch::cat({inside.slice(1, 0, condition.variable), column,
-                       inside.slice(1, condition.variable)},
-                      1);
+    return windows_of(torch::cat({inside.slice(1, 0, condition.variable),
+                                  column, inside.slice(1, condition.variable)},
+                                 1));
   };
-  const bool periodic = condition.kind == autodiff::Condition::Kind::kPeriodic;
-  const bool at_time = condition.variable == problem_->time();
-  Term term{.name = short_name(*problem_, condition),
-            .weight = at_time ? loss_options_.initial : loss_options_.boundary,
-            .condition = &condition,
-            .first_token = at_time};
-  term.windows = windows_of(with(condition.at));
-  if (periodic) {
-    term.opposite = windows_of(with(problem_->domain[variable].high));
+  Face face{&condition, condition.variable == problem_->time(),
+            with(condition.at)};
+  if (condition.kind == autodiff::Condition::Kind::kPeriodic) {
+    face.opposite = with(problem_->domain[variable].high);
   }
-  term.motion =
-      motion_for(periodic ? std::set<Derivative>(condition.matched.begin(),
-                                                 condition.matched.end())
-                          : condition.residual.derivatives());
-  return term;
+  return face;
+}
+
+std::vector<std::string> Solve::term_names() const {
+  std::vector<std::string> names{"equation"};
+  for (const auto& condition : problem_->conditions) {
+    names.push_back(short_name(*problem_, condition));
+  }
+  return names;
+}
+
+std::vector<double> Solve::fixed_weights() const {
+  std::vector<double> weights{loss_options_.equation};
+  for (const auto& condition : problem_->conditions) {
+    weights.push_back(condition.variable == problem_->time()
+                          ? loss_options_.initial
+                          : loss_options_.boundary);
+  }
+  return weights;
 }
 
 void Solve::prepare(int64_t seed, const Runtime& runtime) {
   runtime_ = runtime;
-  equations_ = {.name = "equation", .weight = loss_options_.equation};
-  equations_.windows = windows_of(data::sample(
-      box(), points_.sampling, points_.per_axis, seed, "points/domain"));
-  equations_.motion = motion_for(problem_->derivatives());
+  seed_ = seed;
+  residuals_ = Residuals(*problem_, derivatives_, runtime);
+  windows_ = windows_of(data::sample(box(), points_.sampling, points_.per_axis,
+                                     seed, "points/domain"));
   validation_ =
       windows_of(data::cell_centres(box(), points_.validation_per_axis));
-  conditions_.clear();
+  faces_.clear();
   for (const auto& condition : problem_->conditions) {
-    conditions_.push_back(condition_term(condition, seed));
+    faces_.push_back(face_of(condition, 0));
   }
+  fixed_weights_ =
+      torch::tensor(fixed_weights(), torch::kFloat64).to(runtime.options());
+  weights_ = fixed_weights_.clone();
 }
 
 std::shared_ptr<torch::nn::Module> Solve::make_model() const {
-  return model_options_->make(domain());
+  auto model = model_options_->make(domain());
+  if (loss_options_.balance == Balance::kUncertainty) {
+    model->register_parameter(kLogVariances,
+                              torch::zeros({std::ssize(term_names())}));
+  }
+  return model;
 }
 
 void Solve::initialise(torch::nn::Module& model, int64_t seed) const {
   as_field_net(model).initialise(seed);
+  if (loss_options_.balance != Balance::kUncertainty) return;
+  // Weights are 1 / variance: those of the configuration at the beginning.
+  const torch::NoGradGuard no_grad;
+  model.named_parameters()[kLogVariances].copy_(
+      -torch::tensor(fixed_weights(), torch::kFloat64).log());
 }
 
 int64_t Solve::size(data::Split split) const {
-  return split == data::Split::kTrain ? equations_.windows.size(0)
-                                      : validation_.size(0);
+  return split == data::Split::kTrain ? windows_.size(0) : validation_.size(0);
 }
 
-Solve::Motion Solve::motion_for(const std::set<Derivative>& derivatives) const {
-  const autodiff::DerivativePlan plan(
-      derivatives, static_cast<int64_t>(problem_->domain.size()));
-  return {plan, plan.directions(runtime_.options())};
-}
-
-Jet Solve::Motion::fields_at(models::FieldNet& model,
-                             const Tensor& windows) const {
-  return model.forward(Jet::moving(windows, directions, plan.layout()));
-}
-
-std::vector<Tensor> Solve::equation_residuals(const Jet& fields,
-                                              const Tensor& windows) const {
-  const auto environment = equations_.motion.plan.environment(windows, fields);
-  std::vector<Tensor> all;
-  for (const auto& equation : problem_->equations) {
-    all.push_back(equation.evaluate(environment).value());
+void Solve::begin_step(torch::nn::Module& module, int64_t step) {
+  auto& model = as_field_net(module);
+  if (points_.resample_every > 0 && step > 0 &&
+      step % points_.resample_every == 0) {
+    resample(model, step / points_.resample_every);
   }
-  return all;
+  const bool changes = loss_options_.balance == Balance::kGradientNorm ||
+                       loss_options_.balance == Balance::kNtk;
+  if (changes && step % loss_options_.balance_every == 0) {
+    rebalance(model, step);
+  }
 }
 
-std::vector<Tensor> Solve::residuals(models::FieldNet& model, const Term& term,
-                                     const Tensor& windows) const {
-  const auto& plan = term.motion.plan;
-  const auto fields = term.motion.fields_at(model, windows);
-  if (term.condition == nullptr) return equation_residuals(fields, windows);
-  if (term.condition->kind == autodiff::Condition::Kind::kPeriodic) {
-    const auto others = term.motion.fields_at(model, term.opposite);
-    std::vector<Tensor> all;
-    for (const auto& derivative : term.condition->matched) {
-      all.push_back(plan.derivative(fields, derivative) -
-                    plan.derivative(others, derivative));
+void Solve::resample(models::FieldNet& model, int64_t round) {
+  // In place: a graph of the step reads where the first points were.
+  windows_.copy_(windows_of(
+      points_.adaptive ? adaptive_points(model, round)
+                       : data::sample(box(), points_.sampling, points_.per_axis,
+                                      seed_, "points/domain", round)));
+  for (auto& face : faces_) {
+    const auto drawn = face_of(*face.condition, round);
+    face.windows.copy_(drawn.windows);
+    if (face.opposite.defined()) face.opposite.copy_(drawn.opposite);
+  }
+}
+
+// Drawn from many uniform points without replacement, each with a chance in
+// proportion to 1 + |residual| / mean: by the largest of log p plus a Gumbel
+// number.
+Tensor Solve::adaptive_points(models::FieldNet& model, int64_t round) const {
+  const torch::NoGradGuard no_grad;
+  const auto stream = fmt::format("points/adaptive/{}", round);
+  const int64_t count = windows_.size(0);
+  std::vector<Tensor> pool, sizes;
+  for (int64_t part = 0; part < kCandidates; ++part) {
+    pool.push_back(data::sample(box(), data::Sampling::kUniform,
+                                points_.per_axis, seed_, stream, part));
+    Tensor size;
+    for (const auto& residual :
+         residuals_.of_equations(model, windows_of(pool.back()))) {
+      const auto here = residual.select(1, 0).abs().to(torch::kFloat64).cpu();
+      size = size.defined() ? size + here : here;
     }
-    return all;
+    sizes.push_back(size);
   }
-  const auto residual =
-      term.condition->residual.evaluate(plan.environment(windows, fields))
-          .value();
-  return {term.first_token ? residual.narrow(1, 0, 1) : residual};
+  const auto size = torch::cat(sizes);
+  const auto chance = 1 + size / size.mean().clamp_min(1e-300);
+  const auto uniform = RandomStream(seed_, stream + "/choice")
+                           .uniform({size.size(0)}, 0, 1, torch::kFloat64);
+  const auto keys = chance.log() - (-(uniform.clamp_min(1e-300)).log()).log();
+  return torch::cat(pool).index_select(0, std::get<1>(keys.topk(count)));
+}
+
+void Solve::rebalance(models::FieldNet& model, int64_t step) {
+  std::vector<TermResiduals> terms{
+      [&] { return residuals_.of_equations(model, windows_); }};
+  for (const auto& face : faces_) {
+    terms.emplace_back(
+        [&] { return residuals_.of_faces(model, {face}).front(); });
+  }
+  std::vector<Tensor> trained = model.parameters();
+  std::erase_if(trained, [](const Tensor& p) { return !p.requires_grad(); });
+  const PrecisionScope scope(runtime_);
+  const auto balanced = balanced_weights(loss_options_.balance, terms, trained,
+                                         loss_options_.equation, seed_, step);
+  weights_.lerp_(
+      torch::tensor(balanced, torch::kFloat64).to(weights_.options()),
+      loss_options_.balance_rate);
+}
+
+std::map<std::string, Tensor> Solve::state() const {
+  std::map<std::string, Tensor> state;
+  if (loss_options_.balance != Balance::kFixed) state["weights"] = weights_;
+  if (points_.resample_every == 0) return state;
+  state["points"] = windows_;
+  for (size_t n = 0; n < faces_.size(); ++n) {
+    state[fmt::format("face.{}", n)] = faces_[n].windows;
+    if (faces_[n].opposite.defined()) {
+      state[fmt::format("opposite.{}", n)] = faces_[n].opposite;
+    }
+  }
+  return state;
+}
+
+void Solve::restore(const std::map<std::string, Tensor>& saved) {
+  for (auto& [name, tensor] : state()) {
+    const auto found = saved.find(name);
+    if (found == saved.end() || found->second.sizes() != tensor.sizes()) {
+      throw DataError(fmt::format(
+          "[solve] the checkpoint has no '{}' of this configuration", name));
+    }
+    Tensor(tensor).copy_(found->second);
+  }
 }
 
 train::Loss Solve::loss(torch::nn::Module& module, data::Split split,
                         const Tensor& positions) {
   auto& model = as_field_net(module);
-  const auto& windows =
-      split == data::Split::kTrain ? equations_.windows : validation_;
+  const bool training = split == data::Split::kTrain;
+  const auto& windows = training ? windows_ : validation_;
+  std::vector<Tensor> squares{mean_square(residuals_.of_equations(
+      model, windows.index_select(0, positions.to(windows.device()))))};
+  for (const auto& residuals : residuals_.of_faces(model, faces_)) {
+    squares.push_back(mean_square(residuals));
+  }
+  const auto terms = torch::stack(squares);
   train::Loss loss;
-  const auto add = [&](const Term& term, const Tensor& where) {
-    Tensor sum;
-    for (const auto& residual : residuals(model, term, where)) {
-      const auto square = residual.square().mean();
-      sum = sum.defined() ? sum + square : square;
+  auto weights = training ? weights_ : fixed_weights_;
+  if (training && loss_options_.balance == Balance::kUncertainty) {
+    const auto logs =
+        module.named_parameters()[kLogVariances].clamp_min(kLeastLogVariance);
+    weights = (-logs).exp();
+    loss.total = (weights * terms + logs).sum();
+  } else {
+    loss.total = (weights * terms).sum();
+  }
+  const auto names = term_names();
+  const auto fixed = fixed_weights();
+  for (size_t n = 0; n < names.size(); ++n) {
+    loss.terms.push_back({names[n], fixed[n], squares[n].detach()});
+  }
+  if (training && loss_options_.balance != Balance::kFixed) {
+    for (size_t n = 0; n < names.size(); ++n) {
+      loss.terms.push_back({fmt::format("{}{}", train::kWeightOf, names[n]), 0,
+                            weights[static_cast<int64_t>(n)].detach()});
     }
-    const auto weighted = sum * term.weight;
-    loss.total = loss.total.defined() ? loss.total + weighted : weighted;
-    loss.terms.push_back({term.name, term.weight, sum.detach()});
-  };
-  add(equations_, windows.index_select(0, positions.to(windows.device())));
-  for (const auto& term : conditions_) add(term, term.windows);
+  }
   return loss;
 }
 

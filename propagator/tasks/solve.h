@@ -2,10 +2,10 @@
 
 #include <optional>
 
-#include "propagator/autodiff/derivative_plan.h"
-#include "propagator/autodiff/problem.h"
 #include "propagator/data/collocation.h"
-#include "propagator/models/field_net.h"
+#include "propagator/physics/classical_answer.h"
+#include "propagator/tasks/balance.h"
+#include "propagator/tasks/residuals.h"
 #include "propagator/train/task.h"
 
 namespace propagator::tasks {
@@ -25,6 +25,8 @@ struct PointOptions {
   int64_t window = 2;
   double window_step = 1e-4;
   int64_t validation_per_axis = 20;
+  int64_t resample_every = 0;
+  bool adaptive = false;
 
   void describe(config::Schema& schema);
 };
@@ -33,6 +35,9 @@ struct SolveLossOptions {
   double equation = 1;
   double initial = 100;
   double boundary = 100;
+  Balance balance = Balance::kFixed;
+  int64_t balance_every = 5;
+  double balance_rate = 0.5;
 
   void describe(config::Schema& schema);
 };
@@ -40,6 +45,7 @@ struct SolveLossOptions {
 struct SolveEvalOptions {
   int64_t per_axis = 101;
   std::vector<std::string> quantities;
+  bool classical = true;
 
   void describe(config::Schema& schema);
 };
@@ -56,10 +62,13 @@ class Solve : public train::Task {
   std::map<std::string, std::string> defaults() const override;
   void validate() override;
   std::vector<std::string> inspect() override;
-  std::string mode() const override { return "honest"; }
+  std::string mode() const override { return config::name_of(derivatives_); }
   void prepare(int64_t seed, const Runtime& runtime) override;
   std::shared_ptr<torch::nn::Module> make_model() const override;
   void initialise(torch::nn::Module& model, int64_t seed) const override;
+  void begin_step(torch::nn::Module& model, int64_t step) override;
+  std::map<std::string, torch::Tensor> state() const override;
+  void restore(const std::map<std::string, torch::Tensor>& state) override;
   int64_t size(data::Split split) const override;
   train::Loss loss(torch::nn::Module& model, data::Split split,
                    const torch::Tensor& positions) override;
@@ -78,41 +87,19 @@ class Solve : public train::Task {
   const autodiff::Problem& problem() const { return *problem_; }
 
  private:
-  // How windows move so that a network's answer holds the derivatives of a
-  // plan; made once, where the windows are.
-  struct Motion {
-    autodiff::DerivativePlan plan = {};
-    torch::Tensor directions = {};  // (R, D)
-
-    autodiff::Jet fields_at(models::FieldNet& model,
-                            const torch::Tensor& windows) const;
-  };
-  // Points of one kind with what must vanish there.
-  struct Term {
-    std::string name;
-    double weight;
-    const autodiff::Condition* condition = nullptr;  // none: the equations
-    bool first_token = false;  // of a window, where a condition at a time holds
-    torch::Tensor windows = {};  // (N, T, D)
-    torch::Tensor opposite =
-        {};  // of a periodic condition, the same at its end
-    Motion motion = {};
-  };
-
   models::FieldDomain domain() const;
   data::Box box() const;
   // Points (N, D) as windows (N, T, D), on the device.
   torch::Tensor windows_of(const torch::Tensor& points) const;
-  Term condition_term(const autodiff::Condition& condition, int64_t seed) const;
-  Motion motion_for(const std::set<autodiff::Derivative>& derivatives) const;
-  // What must vanish at the term's points, (N, T) each; and those of the
-  // equations, from the fields there.
-  std::vector<torch::Tensor> residuals(models::FieldNet& model,
-                                       const Term& term,
-                                       const torch::Tensor& windows) const;
-  std::vector<torch::Tensor> equation_residuals(
-      const autodiff::Jet& fields, const torch::Tensor& windows) const;
-  torch::Tensor exact_at(const torch::Tensor& points) const;  // (N, F)
+  // Points on a condition's face, those of its drawing `round`.
+  Face face_of(const autodiff::Condition& condition, int64_t round) const;
+  // Draws all points anew; `adaptive` ones where the model's residual is large.
+  void resample(models::FieldNet& model, int64_t round);
+  torch::Tensor adaptive_points(models::FieldNet& model, int64_t round) const;
+  void rebalance(models::FieldNet& model, int64_t step);
+  // Equation first, then the conditions as they come.
+  std::vector<std::string> term_names() const;
+  std::vector<double> fixed_weights() const;
   // The largest residual that the exact solution leaves, beside its terms.
   double exact_residual() const;
   struct Answer {
@@ -120,6 +107,9 @@ class Solve : public train::Task {
     torch::Tensor residuals;  // (N, equations)
   };
   Answer answer_at(models::FieldNet& model, const torch::Tensor& points) const;
+  // The solution at the test points, if one is to be had; found once.
+  const physics::Reference* reference();
+  nlohmann::json classical(const torch::Tensor& points, double error);
 
   ProblemOptions problem_options_;
   PointOptions points_;
@@ -128,12 +118,20 @@ class Solve : public train::Task {
   SolveLossOptions loss_options_;
   SolveEvalOptions eval_options_;
 
+  Derivatives derivatives_ = Derivatives::kHonest;
+
   // Parsed by `validate`, which every use of the task passes.
   std::optional<autodiff::Problem> problem_;
   Runtime runtime_;
-  Term equations_;
+  int64_t seed_ = 0;
+  Residuals residuals_;
+  torch::Tensor windows_;     // (N, T, D), in the domain
   torch::Tensor validation_;  // (N, T, D)
-  std::vector<Term> conditions_;
+  std::vector<Face> faces_;
+  torch::Tensor weights_;        // of the terms, in training
+  torch::Tensor fixed_weights_;  // and in validation
+  std::optional<physics::Reference> reference_;
+  std::string no_reference_;  // why there is none
 };
 
 }  // namespace propagator::tasks

@@ -1,6 +1,7 @@
 #include <torch/utils.h>
 
 #include "propagator/core/error.h"
+#include "propagator/core/log.h"
 #include "propagator/core/progress.h"
 #include "propagator/data/tensor_file.h"
 #include "propagator/tasks/solve.h"
@@ -10,7 +11,6 @@
 namespace propagator::tasks {
 namespace {
 
-using autodiff::Jet;
 using models::as_field_net;
 using nlohmann::json;
 using report::scientific;
@@ -39,8 +39,38 @@ json relative_errors(const Tensor& answer, const Tensor& truth) {
 
 }  // namespace
 
-Tensor Solve::exact_at(const Tensor& points) const {
-  return problem_->exact_fields(Jet::constant(points)).value();
+const physics::Reference* Solve::reference() {
+  if (reference_) return &*reference_;
+  const bool possible = !problem_->exact.empty() || eval_options_.classical;
+  if (!possible || !no_reference_.empty()) return nullptr;
+  try {
+    if (problem_->exact.empty()) {
+      log::info("no exact solution is given: looking for a numerical one");
+    }
+    reference_ = physics::reference_at(
+        *problem_, data::cell_centres(box(), eval_options_.per_axis));
+    return &*reference_;
+  } catch (const std::exception& error) {
+    no_reference_ = error.what();
+    log::info("none was found: {}", no_reference_);
+    return nullptr;
+  }
+}
+
+// What a classical method needs for an error like ours.
+json Solve::classical(const Tensor& points, double error) {
+  try {
+    const auto answer =
+        physics::classical_answer(*problem_, points, *reference(), error);
+    return {{"classical",
+             {{"relative_l2", answer.error},
+              {"seconds", answer.seconds},
+              {"unknowns", answer.unknowns},
+              {"method", answer.description}}}};
+  } catch (const std::exception& problem) {
+    log::info("no classical answer: {}", problem.what());
+    return json::object();
+  }
 }
 
 Solve::Answer Solve::answer_at(models::FieldNet& model,
@@ -50,13 +80,9 @@ Solve::Answer Solve::answer_at(models::FieldNet& model,
   Progress progress("testing", points.size(0));
   for (int64_t n = 0; n < points.size(0); n += kPart) {
     const auto windows = windows_of(points.slice(0, n, n + kPart));
-    const auto answer = equations_.motion.fields_at(model, windows);
-    fields.push_back(answer.value().select(1, 0));
-    std::vector<Tensor> columns;
-    for (const auto& residual : equation_residuals(answer, windows)) {
-      columns.push_back(residual.select(1, 0));
-    }
-    residuals_of.push_back(torch::stack(columns, -1));
+    const auto answer = residuals_.answer(model, windows);
+    fields.push_back(answer.fields.select(1, 0));
+    residuals_of.push_back(torch::stack(answer.equations, -1).select(1, 0));
     progress.update(n);
   }
   return {torch::cat(fields).cpu(), torch::cat(residuals_of).cpu()};
@@ -73,17 +99,20 @@ json Solve::evaluate(torch::nn::Module& module, data::Split) {
   }
   {
     const torch::NoGradGuard no_grad;
-    for (const auto& term : conditions_) {
-      double sum = 0;
-      for (const auto& residual : residuals(model, term, term.windows)) {
-        sum += residual.to(torch::kFloat64).square().mean().item<double>();
-      }
-      result["conditions"][term.name] = std::sqrt(sum);
+    const auto names = term_names();
+    const auto left = residuals_.of_faces(model, faces_);
+    for (size_t n = 0; n < left.size(); ++n) {
+      result["conditions"][names[n + 1]] =
+          mean_square(left[n]).to(torch::kFloat64).sqrt().item<double>();
     }
   }
-  if (!problem_->exact.empty()) {
-    const auto truth = exact_at(points);
+  if (const auto* solution = reference()) {
+    const auto& truth = solution->fields;
     result.update(relative_errors(answer.fields, truth));
+    result["reference_error"] = solution->error;
+    if (eval_options_.classical) {
+      result.update(classical(points, result.at("relative_l2")));
+    }
     // Along the variable that a reader follows: time, or the first one.
     const int64_t along = std::max<int64_t>(0, problem_->time());
     const auto shape =
@@ -122,8 +151,20 @@ train::Summary Solve::summary(const json& result) const {
   }
   if (!result.contains("relative_l2")) {
     summary.remarks.push_back(
-        "no exact solution is given (problem.exact): a small residual is all "
-        "that can be said");
+        "no solution is known to compare with (problem.exact): a small "
+        "residual is all that can be said");
+  } else if (result.at("reference_error") > 0) {
+    summary.remarks.push_back(fmt::format(
+        "errors are against a numerical solution, itself good to {:.0e}",
+        result.at("reference_error").get<double>()));
+  }
+  if (result.contains("classical")) {
+    const auto& classical = result.at("classical");
+    summary.remarks.push_back(
+        fmt::format("a classical method comes to {:.1e} in {:.3g} s here: {}",
+                    classical.at("relative_l2").get<double>(),
+                    classical.at("seconds").get<double>(),
+                    classical.at("method").get<std::string>()));
   }
   return summary;
 }
@@ -181,7 +222,10 @@ void Solve::draw(torch::nn::Module& module, const json& result, int64_t,
         .flip(0)
         .to(torch::kFloat64);
   };
-  const Tensor truth = problem_->exact.empty() ? Tensor() : exact_at(points);
+  const auto* known = reference();
+  const Tensor truth = known != nullptr ? known->fields : Tensor();
+  const std::string truth_name =
+      problem_->exact.empty() ? "reference" : "exact";
   for (size_t f = 0; f < problem_->symbols.fields.size(); ++f) {
     const auto at = static_cast<int64_t>(f);
     report::HeatMaps maps{.title = problem_->symbols.fields[f], .x = x, .y = y};
@@ -192,8 +236,9 @@ void Solve::draw(torch::nn::Module& module, const json& result, int64_t,
                             .scale = report::Scale::kDiverging};
     if (truth.defined()) {
       const auto exact = truth.select(1, at);
-      fields.panels.push_back({"exact", picture(exact)});
-      errors.panels.push_back({"solution - exact", picture(solution - exact)});
+      fields.panels.push_back({truth_name, picture(exact)});
+      errors.panels.push_back(
+          {"solution - " + truth_name, picture(solution - exact)});
     }
     maps.rows.push_back(fields);
     if (truth.defined()) maps.rows.push_back(errors);
@@ -245,12 +290,12 @@ std::string Solve::predict(torch::nn::Module& module, const std::string& input,
     quantities.push_back(autodiff::Expression::parse(name, problem_->symbols));
     needed.merge(quantities.back().derivatives());
   }
-  const auto motion = motion_for(needed);
+  const Probe probe(needed, static_cast<int64_t>(problem_->domain.size()),
+                    derivatives_, runtime);
   std::map<std::string, std::vector<Tensor>> parts;
   for (int64_t n = 0; n < points.size(0); n += kPart) {
     const auto windows = windows_of(points.slice(0, n, n + kPart));
-    const auto fields = motion.fields_at(model, windows);
-    const auto environment = motion.plan.environment(windows, fields);
+    const auto environment = probe.at(model, windows);
     for (size_t q = 0; q < names.size(); ++q) {
       parts[names[q]].push_back(
           quantities[q].evaluate(environment).value().select(1, 0).cpu());

@@ -17,7 +17,7 @@ using NamedTensors = std::map<std::string, torch::Tensor>;
 // written beside and renamed into place:
 //   model.safetensors      weights after the last step
 //   best.safetensors       weights of the best validation so far
-//   optimizer.safetensors  moments
+//   optimizer.safetensors  moments, L-BFGS's pairs, the task's state
 //   state.json             step, epoch, schedule position, best, times
 //   config.yaml            the run's configuration
 //   SHA256SUMS             of all of them; `sha256sum -c` checks it too

@@ -6,6 +6,8 @@
 #include <nlohmann/json.hpp>
 #include <sstream>
 
+#include "propagator/train/task.h"
+
 namespace propagator::train {
 namespace {
 
@@ -26,6 +28,38 @@ Series curve(const std::string& name, const std::vector<double>& x,
     series.y.push_back(y[n]);
   }
   return series;
+}
+
+// The terms that the loss is made of and, where they change, their weights.
+void draw_terms(const History& history, report::Report& report) {
+  const auto& [train, validation] = history;
+  const bool validated = !validation.step.empty();
+  const auto& source = validated ? validation : train;
+  LinePlot terms{.title = "Terms of the loss",
+                 .x = {.label = "step"},
+                 .y = {.label = "term, without its weight", .log = true}};
+  for (const auto& [name, values] : source.terms) {
+    if (name.starts_with(kWeightOf)) continue;
+    terms.series.push_back(curve(name, source.step, values));
+  }
+  if (!terms.series.empty()) {
+    report.figure(
+        "loss-terms", terms,
+        fmt::format("The terms that the loss is made of, on the {}.",
+                    validated ? "validation cases" : "training batches"));
+  }
+  LinePlot weights{.title = "Weights of the terms",
+                   .x = {.label = "step"},
+                   .y = {.label = "weight", .log = true}};
+  for (const auto& [name, values] : train.terms) {
+    if (!name.starts_with(kWeightOf)) continue;
+    weights.series.push_back(
+        curve(name.substr(kWeightOf.size()), train.step, values));
+  }
+  if (!weights.series.empty()) {
+    report.figure("loss-weights", weights,
+                  "How the terms were weighed against one another.");
+  }
 }
 
 }  // namespace
@@ -54,13 +88,16 @@ std::vector<report::Event> events_of(const History& history) {
   std::vector<report::Event> events;
   const auto& train = history.train;
   const auto mark = [&](size_t n) {
-    events.push_back({train.step[n], fmt::format("rate {:g}", train.rate[n])});
+    events.push_back(
+        {train.step[n], train.rate[n] > 0
+                            ? fmt::format("rate {:g}", train.rate[n])
+                            : "L-BFGS"});
   };
   std::vector<size_t> jumps;
   for (size_t n = 1; n < train.rate.size(); ++n) {
     if (train.rate[n] != train.rate[n - 1]) jumps.push_back(n);
   }
-  if (2 * jumps.size() < train.rate.size()) {
+  if (train.rate.empty() || 2 * jumps.size() < train.rate.size()) {
     for (const size_t n : jumps) mark(n);
   } else {
     const auto peak = std::ranges::max_element(train.rate);
@@ -90,19 +127,10 @@ void draw_history(const History& history, report::Report& report) {
                 "The loss of each logged batch and of the validation cases; "
                 "marked are changes of the learning rate and the step whose "
                 "weights are kept.");
-  const bool validated = !validation.step.empty();
-  const auto& source = validated ? validation : train;
-  LinePlot terms{.title = "Terms of the loss",
-                 .x = {.label = "step"},
-                 .y = {.label = "term, without its weight", .log = true}};
-  for (const auto& [name, values] : source.terms) {
-    terms.series.push_back(curve(name, source.step, values));
-  }
-  if (!terms.series.empty()) {
-    report.figure(
-        "loss-terms", terms,
-        fmt::format("The terms that the loss is made of, on the {}.",
-                    validated ? "validation cases" : "training batches"));
+  draw_terms(history, report);
+  // L-BFGS has none.
+  if (std::ranges::all_of(train.rate, [](double rate) { return rate == 0; })) {
+    return;
   }
   report.figure("learning-rate",
                 LinePlot{.title = "Learning rate",

@@ -62,12 +62,7 @@ void NewtonStep::run() {
 }
 
 Step::Record NewtonStep::read() const {
-  const double* value = accepted_.data_ptr<double>();
-  Step::Record record{value[0], {}, outcome_.gradient_norm};
-  for (size_t n = 0; n < names_.size(); ++n) {
-    record.terms.emplace_back(names_[n], value[n + 1]);
-  }
-  return record;
+  return Step::Record::of(accepted_, names_, outcome_.gradient_norm);
 }
 
 }  // namespace propagator::train

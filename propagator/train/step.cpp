@@ -63,14 +63,20 @@ void Step::enqueue() {
   record_.copy_(row);
 }
 
-Step::Record Step::read() const {
-  const auto values = record_.cpu();
+Step::Record Step::Record::of(const torch::Tensor& values,
+                              const std::vector<std::string>& names,
+                              double norm) {
   const double* value = values.data_ptr<double>();
-  Record record{value[0], {}, value[names_.size() + 1]};
-  for (size_t n = 0; n < names_.size(); ++n) {
-    record.terms.emplace_back(names_[n], value[n + 1]);
+  Record record{value[0], {}, norm};
+  for (size_t n = 0; n < names.size(); ++n) {
+    record.terms.emplace_back(names[n], value[n + 1]);
   }
   return record;
+}
+
+Step::Record Step::read() const {
+  const auto values = record_.cpu();
+  return Record::of(values, names_, values[-1].item<double>());
 }
 
 }  // namespace propagator::train

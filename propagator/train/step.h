@@ -37,6 +37,10 @@ class Step {
     double loss = 0;
     std::vector<std::pair<std::string, double>> terms;
     double gradient_norm = 0;
+
+    // Of what values_of gave, on the host.
+    static Record of(const torch::Tensor& values,
+                     const std::vector<std::string>& names, double norm);
   };
   Record read() const;
 

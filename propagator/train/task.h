@@ -9,6 +9,7 @@
 #include <optional>
 #include <span>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "propagator/core/config.h"
@@ -25,6 +26,10 @@ struct LossTerm {
   double weight;
   torch::Tensor value;
 };
+
+// In front of the name of a term that is no part of a loss but the weight of
+// one, where it changes in training.
+inline constexpr std::string_view kWeightOf = "weight of ";
 
 // What training descends on, and the terms it is made of: their names reach
 // the progress line, the metrics and the plots.
@@ -99,6 +104,13 @@ class Task {
   }
   // Gives a new model what it takes from the training data before it learns.
   virtual void calibrate(torch::nn::Module&) {}
+
+  // Called before each training step: where the loss changes as training goes
+  // on (new points, other weights), here it does, in place. What it has made
+  // of the data is its state, which a checkpoint holds.
+  virtual void begin_step(torch::nn::Module&, int64_t /*step*/) {}
+  virtual std::map<std::string, torch::Tensor> state() const { return {}; }
+  virtual void restore(const std::map<std::string, torch::Tensor>&) {}
 
   virtual int64_t size(data::Split split) const = 0;
   // `positions` (B) in the split, int64, on the CPU or with the data.

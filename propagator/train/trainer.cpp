@@ -17,8 +17,29 @@ namespace {
 
 using Clock = std::chrono::steady_clock;
 
-// In front of the names of L-BFGS's tensors in a checkpoint.
+// In front of the names of L-BFGS's and of the task's tensors in a checkpoint.
 constexpr std::string_view kNewton = "lbfgs.";
+constexpr std::string_view kTask = "task.";
+
+// Takes the tensors whose names begin so out of `all`.
+NamedTensors take(NamedTensors& all, std::string_view prefix) {
+  NamedTensors taken;
+  std::erase_if(all, [&](const auto& entry) {
+    if (!entry.first.starts_with(prefix)) return false;
+    taken[entry.first.substr(prefix.size())] = entry.second;
+    return true;
+  });
+  return taken;
+}
+
+// Copies of tensors on the host, for training to go on beside the writing.
+void put(NamedTensors& all, std::string_view prefix,
+         const NamedTensors& tensors) {
+  for (const auto& [name, value] : tensors) {
+    all[fmt::format("{}{}", prefix, name)] =
+        value.to(torch::kCPU, /*non_blocking=*/false, /*copy=*/true);
+  }
+}
 
 double seconds_since(Clock::time_point start) {
   return std::chrono::duration<double>(Clock::now() - start).count();
@@ -115,15 +136,10 @@ void Trainer::restore(const Checkpoint& checkpoint) {
   try {
     step_ = state.at("step");
     auto moments = checkpoint.optimizer;
-    if (newton_) {
-      NamedTensors history;
-      for (auto& [name, value] : checkpoint.optimizer) {
-        if (!name.starts_with(kNewton)) continue;
-        history[name.substr(kNewton.size())] = value;
-        moments.erase(name);
-      }
-      if (!history.empty()) newton_->optimizer().restore(history);
-    }
+    const auto history = take(moments, kNewton);
+    if (newton_ && !history.empty()) newton_->optimizer().restore(history);
+    const auto made = take(moments, kTask);
+    if (!made.empty()) task_.restore(made);
     stepper_.optimizer().restore(moments, state.at("optimizer_steps"));
     best_step_ = state.at("best").at("step");
     best_value_ = state.at("best").at("value").is_null()
@@ -175,8 +191,9 @@ StopReason Trainer::run(RunDirectory& run) {
     // does; nothing bad is ever saved.
     if (runtime_.device.is_cpu() || logged || validated || due) read_step();
     if (logged) {
-      write_metrics("train", last_,
-                    {{"lr", lr}, {"gradient_norm", last_norm_}});
+      nlohmann::json extra{{"gradient_norm", last_norm_}};
+      if (!by_newton(step_ - 1)) extra["lr"] = lr;
+      write_metrics("train", last_, extra);
     }
     progress.update(step_, [this] { return progress_note(); });
     if (validated) {
@@ -205,6 +222,7 @@ StopReason Trainer::run(RunDirectory& run) {
 }
 
 void Trainer::update(double lr) {
+  task_.begin_step(*model_, step_);
   if (by_newton(step_)) {
     newton_->run();
     return;
@@ -321,16 +339,9 @@ void Trainer::save() {
   Checkpoint checkpoint;
   checkpoint.model = copy_parameters(*model_);
   checkpoint.best = best_.empty() ? checkpoint.model : best_;
-  for (const auto& [name, value] : stepper_.optimizer().state()) {
-    checkpoint.optimizer[name] = value.to(torch::kCPU, /*non_blocking=*/false,
-                                          /*copy=*/true);
-  }
-  if (newton_) {
-    for (const auto& [name, value] : newton_->optimizer().state()) {
-      checkpoint.optimizer[std::string(kNewton) + name] =
-          value.to(torch::kCPU, /*non_blocking=*/false, /*copy=*/true);
-    }
-  }
+  put(checkpoint.optimizer, "", stepper_.optimizer().state());
+  if (newton_) put(checkpoint.optimizer, kNewton, newton_->optimizer().state());
+  put(checkpoint.optimizer, kTask, task_.state());
   checkpoint.config = config_;
   const bool has_best = std::isfinite(best_value_);
   checkpoint.state = {

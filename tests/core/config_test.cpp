@@ -241,6 +241,35 @@ TEST(CoreConfig, FileErrorsCarryItsName) {
       (folder / "b.yaml").string() + ":2:1: name is set twice");
 }
 
+TEST(CoreConfig, FileMayBeginFromAnother) {
+  const testing::TemporaryFolder folder;
+  std::filesystem::create_directory(folder / "rows");
+  std::ofstream(folder / "base.yaml")
+      << "name: base\nrules: [a, b]\nmodel: {heads: 2, rate: 3}\n";
+  std::ofstream(folder / "rows/row.yaml")
+      << "from: ../base.yaml\nrules: [c]\nmodel: {rate: 4}\n";
+  Options options;
+  config::Schema schema;
+  options.describe(schema);
+  Document::from_file(folder / "rows/row.yaml").apply_to(schema);
+  EXPECT_EQ(options.name, "base");
+  EXPECT_EQ(options.model.heads, 2);
+  EXPECT_EQ(options.model.rate, 4);
+  EXPECT_EQ(options.rules, std::vector<std::string>{"c"});
+}
+
+TEST(CoreConfig, FileThatBeginsFromNothingOrItselfIsAnError) {
+  const testing::TemporaryFolder folder;
+  const auto error_of = [&](const std::string& base) {
+    std::ofstream(folder / "a.yaml") << "from: " << base << "\n";
+    return thrown<ConfigError>([&] { Document::from_file(folder / "a.yaml"); });
+  };
+  const auto where = (folder / "a.yaml").string() + ":1:7: ";
+  EXPECT_EQ(error_of("b.yaml"),
+            where + "no file " + (folder / "b.yaml").string());
+  EXPECT_EQ(error_of("a.yaml"), where + "a file begins from itself");
+}
+
 TEST(CoreConfig, LaterErrorsGetTheirPlace) {
   const auto document = Document::from_text("model:\n  rate: 3\n", "a.yaml");
   const auto place_of = [&](const std::string& key) {

@@ -121,7 +121,7 @@ TEST_P(ModelsEveryFieldNet, SeedsDecideWeights) {
 
 INSTANTIATE_TEST_SUITE_P(Models, ModelsEveryFieldNet,
                          ::testing::Values("kan", "pinn", "pinn-mamba",
-                                           "pinnsformer", "spformer",
+                                           "pinnsformer", "siren", "spformer",
                                            "spformer-alibi", "spformer-rope",
                                            "spformer-small"),
                          [](const auto& info) {

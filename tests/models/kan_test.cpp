@@ -1,19 +1,16 @@
 #include "propagator/models/kan.h"
 
-#include <torch/autograd.h>
 #include <torch/utils.h>
 
+#include "jet_checks.h"
 #include "propagator/core/error.h"
 #include "propagator/nn/init.h"
 #include "propagator/nn/spline.h"
-#include "testing.h"
 
 namespace propagator::models {
 namespace {
 
 using autodiff::Jet;
-using autodiff::JetLayout;
-using propagator::testing::kFloat64;
 using propagator::testing::near;
 using propagator::testing::random;
 using propagator::testing::thrown;
@@ -36,18 +33,9 @@ std::shared_ptr<FieldNet> small_kan() {
 }
 
 Tensor points() { return random({4, 2, 2}, "points"); }
-Tensor directions() { return random({2, 2}, "directions"); }
 
-// ∂ᵏu/∂dᵏ of one field at every point by nested reverse mode.
-Tensor nested(FieldNet& net, const Tensor& direction, int64_t field,
-              int64_t order) {
-  const auto at = points();
-  auto s = torch::zeros({4, 2}, torch::kFloat64).set_requires_grad(true);
-  auto u = net.values(at + s.unsqueeze(-1) * direction).select(-1, field);
-  for (int64_t k = 0; k < order; ++k) {
-    u = torch::autograd::grad({u.sum()}, {s}, {}, true, true)[0];
-  }
-  return u;
+testing::MovingPoints moving() {
+  return {points(), random({2, 2}, "directions")};
 }
 
 TEST(ModelsKan, HasThePublishedNumberOfParameters) {
@@ -110,70 +98,20 @@ TEST(ModelsKan, IsTheSumOfItsEdges) {
 
 TEST(ModelsKan, DerivativesEqualNestedReverseMode) {
   auto net = small_kan();
-  const JetLayout layout({3, 3});
-  const auto u = net->forward(Jet::moving(points(), directions(), layout));
-  EXPECT_TRUE(near(u.value(), net->values(points()), kFloat64));
-  for (int64_t d = 0; d < 2; ++d) {
-    double factorial = 1;
-    for (int64_t k = 1; k <= 3; ++k) {
-      factorial *= static_cast<double>(k);
-      for (int64_t field = 0; field < 2; ++field) {
-        EXPECT_TRUE(
-            near(u.rows()[layout.row(d, k)].select(-1, field) * factorial,
-                 nested(*net, directions()[d], field, k), {1e-9, 1e-10}))
-            << "direction " << d << " order " << k;
-      }
-    }
-  }
+  EXPECT_TRUE(testing::derivatives_are_nested(testing::jet_map(*net), moving(),
+                                              3, {1e-9, 1e-10}));
 }
 
 TEST(ModelsKan, DerivativesAreThoseOfDifferences) {
   auto net = small_kan();
-  const JetLayout layout({3, 3});
-  constexpr double kStep = 1e-6;
-  const auto rows = [&](const Tensor& at) {
-    return net->forward(Jet::moving(at, directions(), layout)).rows();
-  };
-  const torch::NoGradGuard no_grad;
-  const auto here = rows(points());
-  for (int64_t d = 0; d < 2; ++d) {
-    const auto above = rows(points() + directions()[d] * kStep);
-    const auto below = rows(points() - directions()[d] * kStep);
-    for (int64_t k = 1; k <= 3; ++k) {
-      const int64_t lower = k == 1 ? 0 : layout.row(d, k - 1);
-      const auto difference =
-          (above[lower] - below[lower]) / (2 * kStep * static_cast<double>(k));
-      EXPECT_TRUE(near(here[layout.row(d, k)], difference, {1e-6, 1e-6}))
-          << "direction " << d << " order " << k;
-    }
-  }
+  EXPECT_TRUE(testing::derivatives_are_differences(testing::jet_map(*net),
+                                                   moving(), 3, {1e-6, 1e-6}));
 }
 
 TEST(ModelsKan, ParameterGradientsOfASecondDerivative) {
   auto net = small_kan();
-  std::vector<Tensor> trained;
-  std::vector<std::string> names;
-  for (const auto& item : net->named_parameters()) {
-    if (!item.value().requires_grad()) continue;
-    trained.push_back(item.value());
-    names.push_back(item.key());
-  }
-  const JetLayout layout({2, 1});
-  const auto u = net->forward(Jet::moving(points(), directions(), layout));
-  const auto by_jets = torch::autograd::grad(
-      {(u.rows()[layout.row(0, 2)] * 2).square().sum()}, trained);
-  Tensor loss;
-  for (int64_t field = 0; field < 2; ++field) {
-    const auto term = nested(*net, directions()[0], field, 2).square().sum();
-    loss = loss.defined() ? loss + term : term;
-  }
-  const auto expected =
-      torch::autograd::grad({loss}, trained, {}, {}, false, true);
-  for (size_t n = 0; n < trained.size(); ++n) {
-    const auto g =
-        expected[n].defined() ? expected[n] : torch::zeros_like(trained[n]);
-    EXPECT_TRUE(near(by_jets[n], g, {1e-8, 1e-9})) << names[n];
-  }
+  EXPECT_TRUE(testing::parameter_gradients_are_nested(
+      *net, testing::jet_map(*net), moving(), 2, {1e-8, 1e-9}));
 }
 
 TEST(ModelsKan, InitialisesByPathAndSeed) {

@@ -1,19 +1,15 @@
 #include "propagator/models/pinn_mamba.h"
 
-#include <torch/autograd.h>
 #include <torch/utils.h>
 
 #include <cmath>
 
+#include "jet_checks.h"
 #include "propagator/nn/init.h"
-#include "testing.h"
 
 namespace propagator::models {
 namespace {
 
-using autodiff::Jet;
-using autodiff::JetLayout;
-using propagator::testing::kFloat64;
 using propagator::testing::near;
 using propagator::testing::random;
 using torch::Tensor;
@@ -40,20 +36,9 @@ std::shared_ptr<FieldNet> make(const PinnMambaOptions& options) {
 }
 
 Tensor points() { return random({kBatch, kTokens, 2}, "points"); }
-Tensor directions() { return random({2, 2}, "directions"); }
 
-// ∂ᵏu/∂dᵏ of one field at one token, with all tokens moved together, by nested
-// reverse mode: (N).
-Tensor nested(FieldNet& net, const Tensor& direction, int64_t token,
-              int64_t field, int64_t order) {
-  auto s = torch::zeros({kBatch}, torch::kFloat64).set_requires_grad(true);
-  auto u = net.values(points() + s.view({kBatch, 1, 1}) * direction)
-               .select(1, token)
-               .select(1, field);
-  for (int64_t k = 0; k < order; ++k) {
-    u = torch::autograd::grad({u.sum()}, {s}, {}, true, true)[0];
-  }
-  return u;
+testing::MovingPoints moving() {
+  return {points(), random({2, 2}, "directions")};
 }
 
 TEST(ModelsPinnMamba, HasThePublishedNumberOfParameters) {
@@ -72,70 +57,20 @@ INSTANTIATE_TEST_SUITE_P(Models, ModelsPinnMambaConvolution,
 
 TEST_P(ModelsPinnMambaConvolution, DerivativesEqualNestedReverseMode) {
   auto net = make(small(GetParam()));
-  const JetLayout layout({3, 3});
-  const auto u = net->forward(Jet::moving(points(), directions(), layout));
-  EXPECT_TRUE(near(u.value(), net->values(points()), kFloat64));
-  for (int64_t d = 0; d < 2; ++d) {
-    double factorial = 1;
-    for (int64_t k = 1; k <= 3; ++k) {
-      factorial *= static_cast<double>(k);
-      const auto derivative = u.rows()[layout.row(d, k)] * factorial;
-      for (int64_t token = 0; token < kTokens; ++token) {
-        for (int64_t field = 0; field < kFields; ++field) {
-          EXPECT_TRUE(near(derivative.select(1, token).select(1, field),
-                           nested(*net, directions()[d], token, field, k),
-                           {1e-9, 1e-10}))
-              << "direction " << d << " order " << k << " token " << token;
-        }
-      }
-    }
-  }
+  EXPECT_TRUE(testing::derivatives_are_nested(testing::jet_map(*net), moving(),
+                                              3, {1e-9, 1e-10}));
 }
 
 TEST_P(ModelsPinnMambaConvolution, DerivativesAreThoseOfDifferences) {
   auto net = make(small(GetParam()));
-  const JetLayout layout({3, 3});
-  constexpr double kStep = 1e-6;
-  const torch::NoGradGuard no_grad;
-  const auto rows = [&](const Tensor& at) {
-    return net->forward(Jet::moving(at, directions(), layout)).rows();
-  };
-  const auto here = rows(points());
-  for (int64_t d = 0; d < 2; ++d) {
-    const auto above = rows(points() + directions()[d] * kStep);
-    const auto below = rows(points() - directions()[d] * kStep);
-    for (int64_t k = 1; k <= 3; ++k) {
-      const int64_t lower = k == 1 ? 0 : layout.row(d, k - 1);
-      const auto difference =
-          (above[lower] - below[lower]) / (2 * kStep * static_cast<double>(k));
-      EXPECT_TRUE(near(here[layout.row(d, k)], difference, {1e-6, 1e-7}))
-          << "direction " << d << " order " << k;
-    }
-  }
+  EXPECT_TRUE(testing::derivatives_are_differences(testing::jet_map(*net),
+                                                   moving(), 3, {1e-6, 1e-7}));
 }
 
 TEST_P(ModelsPinnMambaConvolution, ParameterGradientsOfASecondDerivative) {
   auto net = make(small(GetParam()));
-  const auto trained = net->parameters();
-  const JetLayout layout({2, 1});
-  const auto u = net->forward(Jet::moving(points(), directions(), layout));
-  const auto by_jets = torch::autograd::grad(
-      {(u.rows()[layout.row(0, 2)] * 2).square().sum()}, trained);
-  auto loss = torch::zeros({}, torch::kFloat64);
-  for (int64_t token = 0; token < kTokens; ++token) {
-    for (int64_t field = 0; field < kFields; ++field) {
-      loss =
-          loss + nested(*net, directions()[0], token, field, 2).square().sum();
-    }
-  }
-  const auto expected =
-      torch::autograd::grad({loss}, trained, {}, {}, false, true);
-  const auto names = net->named_parameters().keys();
-  for (size_t n = 0; n < trained.size(); ++n) {
-    const auto g =
-        expected[n].defined() ? expected[n] : torch::zeros_like(trained[n]);
-    EXPECT_TRUE(near(by_jets[n], g, {1e-8, 1e-10})) << names[n];
-  }
+  EXPECT_TRUE(testing::parameter_gradients_are_nested(
+      *net, testing::jet_map(*net), moving(), 2, {1e-8, 1e-10}));
 }
 
 TEST_P(ModelsPinnMambaConvolution, LaterTokensChangeNothingBeforeThem) {

@@ -5,7 +5,7 @@
 
 #include <algorithm>
 
-#include "testing.h"
+#include "jet_checks.h"
 
 namespace propagator::nn {
 namespace {
@@ -105,19 +105,11 @@ TEST_P(NnSplineDegree, ReproducesPolynomials) {
 
 TEST_P(NnSplineDegree, DerivativesAreThoseOfDifferences) {
   const int64_t degree = GetParam();
-  const int64_t order = std::max<int64_t>(degree, 1);
-  constexpr double kStep = 1e-6;
-  const auto x = random({60}, "x") * 1.8;
   const auto knots = knots_of(degree);
-  const auto jet = [&](const Tensor& at) {
-    return spline_basis(moving(at, order), knots, degree).rows();
-  };
-  const auto here = jet(x), above = jet(x + kStep), below = jet(x - kStep);
-  for (int64_t k = 1; k <= order; ++k) {
-    const auto difference =
-        (above[k - 1] - below[k - 1]) / (2 * kStep * static_cast<double>(k));
-    EXPECT_TRUE(near(here[k], difference, {1e-6, 1e-6})) << "order " << k;
-  }
+  EXPECT_TRUE(testing::derivatives_are_differences(
+      [&](const Jet& x) { return spline_basis(x, knots, degree); },
+      {random({60, 1, 1}, "x") * 1.8, torch::ones({1, 1}, torch::kFloat64)},
+      std::max<int64_t>(degree, 1), {1e-6, 1e-6}));
 }
 
 TEST_P(NnSplineDegree, OrdersBeyondTheDegreeAreZero) {

@@ -4,6 +4,7 @@
 #include <torch/utils.h>
 
 #include "propagator/tasks/experiment.h"
+#include "propagator/train/trainer.h"
 #include "testing.h"
 
 namespace propagator::tasks {
@@ -15,15 +16,16 @@ using torch::Tensor;
 constexpr testing::Tolerance kNested{1e-9, 1e-10};
 
 // Burgers' equation with every kind of condition, in float64.
-Experiment experiment(const std::string& more) {
+Experiment experiment(const std::string& more,
+                      const std::string& points = "per_axis: 6") {
   return Experiment(config::Document::from_text(
       "task: solve\nprecision: fp64\nproblem:\n"
       "  domain: ['x in [-1, 1]', 't in [0, 1]']\n  fields: u\n"
       "  parameters: nu = 0.1\n  equations: u_t + u*u_x = nu*u_xx\n"
       "  conditions:\n    - at t=0: u = -sin(pi*x)\n"
       "    - on x=-1: u_x + 2*u = t\n    - periodic x: u\n"
-      "points: {per_axis: 6, window: 3, window_step: 0.01}\n" +
-          more,
+      "points: {window: 3, window_step: 0.01, " +
+          points + "}\n" + more,
       "test"));
 }
 
@@ -108,6 +110,118 @@ TEST(TasksSolve, PointsAreSampledAsAsked) {
     const auto cells = std::get<0>((latin.select(1, d) * 49).floor().sort());
     EXPECT_TRUE(torch::equal(cells, torch::arange(49, torch::kFloat64)));
   }
+}
+
+// A run of some steps, new or from a checkpoint of it.
+class TasksSolveRun
+    : public ::testing::TestWithParam<std::pair<const char*, const char*>> {
+ protected:
+  static constexpr int64_t kSteps = 6;
+
+  train::Checkpoint run(const std::string& name,
+                        const std::optional<std::filesystem::path>& from) {
+    const auto e = experiment(
+        "model: {name: spformer-small, hidden: 8, feed_forward: 8}\n"
+        "lbfgs: {iterations: 3}\ntrain: {epochs: 6, checkpoint_every: 1, "
+        "keep_checkpoints: 9}\n" +
+            std::string(GetParam().first),
+        std::string("per_axis: 6") + GetParam().second);
+    e.task().prepare(0, runtime);
+    const auto model = e.make_model(runtime);
+    train::Trainer trainer(e.task(), model, e.train(), 0, runtime, e.yaml());
+    if (from) trainer.restore(train::load_checkpoint(*from));
+    auto directory = train::RunDirectory::create(folder / name, false, "");
+    trainer.run(directory);
+    return train::load_checkpoint(
+        train::checkpoint_path(folder / name / "checkpoints", kSteps));
+  }
+
+  const Runtime runtime{torch::kCPU, Precision::kFloat64};
+  testing::TemporaryFolder folder;
+};
+
+TEST_P(TasksSolveRun, ResumesToTheSameBitsWhilePointsOrWeightsChange) {
+  const auto whole = run("whole", {});
+  // Between the changes, and at one.
+  for (const int64_t step : {3, 4}) {
+    const auto again =
+        run(fmt::format("again-{}", step),
+            train::checkpoint_path(folder / "whole" / "checkpoints", step));
+    for (const auto& [name, value] : whole.model) {
+      EXPECT_TRUE(torch::equal(again.model.at(name), value)) << name;
+    }
+    for (const auto& [name, value] : whole.optimizer) {
+      EXPECT_TRUE(torch::equal(again.optimizer.at(name), value)) << name;
+    }
+  }
+}
+
+INSTANTIATE_TEST_SUITE_P(
+    Tasks, TasksSolveRun,
+    ::testing::Values(
+        std::pair("", ""),
+        std::pair("loss: {balance: gradient_norm, balance_every: 2}\n", ""),
+        std::pair("loss: {balance: ntk, balance_every: 2}\n", ""),
+        std::pair("loss: {balance: uncertainty}\n", ""),
+        std::pair("derivatives: published\n", ""),
+        std::pair("", ", sampling: sobol, resample_every: 2"),
+        std::pair("", ", adaptive: yes, resample_every: 2")));
+
+// Where a step's points are, with a model whose residual is large on one side.
+TEST(TasksSolve, AdaptivePointsGoWhereTheResidualIsLarge) {
+  const auto e = experiment("model: {name: pinn, width: 4, layers: 1}\n",
+                            "per_axis: 20, adaptive: yes, resample_every: 1");
+  const Runtime runtime{torch::kCPU, Precision::kFloat64};
+  e.task().prepare(0, runtime);
+  const auto model = e.make_model(runtime);
+  {
+    // u = tanh(20 (x - 0.5)) / 20: a residual near x = 0.5 alone.
+    const torch::NoGradGuard no_grad;
+    for (auto& parameter : model->parameters()) parameter.zero_();
+    auto parameters = model->parameters();
+    parameters[0][0][0] = 20;
+    parameters[1][0] = -10;
+    parameters[2][0][0] = 1;
+  }
+  const auto share = [&] {
+    const auto x = e.task().state().at("points").select(-1, 0);
+    return ((x - 0.5).abs() < 0.15).to(torch::kFloat64).mean().item<double>();
+  };
+  EXPECT_NEAR(share(), 0.15, 0.06);
+  e.task().begin_step(*model, 1);
+  const double first = share();
+  EXPECT_GT(first, 0.25);
+  const auto points = e.task().state().at("points").clone();
+  e.task().begin_step(*model, 1);  // the same step has the same points
+  EXPECT_TRUE(torch::equal(points, e.task().state().at("points")));
+  e.task().begin_step(*model, 2);
+  EXPECT_FALSE(torch::equal(points, e.task().state().at("points")));
+}
+
+TEST(TasksSolve, BalancedWeightsMoveFromThoseOfTheConfiguration) {
+  const auto e = experiment(
+      "model: {name: pinn, width: 8}\n"
+      "loss: {balance: gradient_norm, balance_rate: 1, initial: 3}\n");
+  const Runtime runtime{torch::kCPU, Precision::kFloat64};
+  e.task().prepare(0, runtime);
+  const auto model = e.make_model(runtime);
+  const auto before = e.task().state().at("weights").clone();
+  EXPECT_EQ(before[1].item<double>(), 3);
+  e.task().begin_step(*model, 0);
+  const auto weights = e.task().state().at("weights");
+  EXPECT_EQ(weights[0].item<double>(), 1);
+  // Now every weighted term has a gradient of one length.
+  const auto loss = e.task().loss(*model, data::Split::kTrain,
+                                  torch::arange(36, torch::kInt64));
+  EXPECT_NE(weights[1].item<double>(), 3);
+  EXPECT_EQ(loss.terms.size(), 8u);  // four, and their weights
+  EXPECT_EQ(loss.terms[5].value.item<double>(), weights[1].item<double>());
+}
+
+TEST(TasksSolve, ContradictionsAreRefused) {
+  EXPECT_THROW(experiment("", "resample_every: 5"), ConfigError);
+  EXPECT_THROW(experiment("", "adaptive: yes"), ConfigError);
+  EXPECT_THROW(experiment("loss: {balance: ntk, boundary: 0}\n"), ConfigError);
 }
 
 }  // namespace

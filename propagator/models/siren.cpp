@@ -1,0 +1,43 @@
+#include "propagator/models/siren.h"
+
+#include <torch/types.h>
+
+namespace propagator::models {
+
+void SirenOptions::describe(config::Schema& s) {
+  s.field("width", width, {.help = "of a hidden layer", .min = 1});
+  s.field("layers", layers, {.help = "hidden ones", .min = 1});
+  s.field("first_w0", first_w0,
+          {.help = "frequency of the first layer, over axes on [-1, 1]",
+           .min = 1e-3,
+           .max = 1e4});
+  s.field("hidden_w0", hidden_w0,
+          {.help = "frequency of the others", .min = 1e-3, .max = 1e4});
+}
+
+std::shared_ptr<FieldNet> SirenOptions::make(const FieldDomain& domain) const {
+  return std::make_shared<Siren>(*this, domain);
+}
+
+Siren::Siren(const SirenOptions& options, const FieldDomain& domain)
+    : net_(register_module(
+          "net", nn::Siren(nn::SirenOptions{.inputs = domain.variables(),
+                                            .outputs = domain.fields,
+                                            .width = options.width,
+                                            .layers = options.layers,
+                                            .first_w0 = options.first_w0,
+                                            .hidden_w0 = options.hidden_w0}))) {
+  const auto low = torch::tensor(domain.low, torch::kFloat64);
+  const auto high = torch::tensor(domain.high, torch::kFloat64);
+  scale_ = register_buffer("input_scale", 2 / (high - low));
+  shift_ = register_buffer("input_shift", -(high + low) / (high - low));
+}
+
+autodiff::Jet Siren::forward(const autodiff::Jet& points) {
+  const auto type = points.rows().scalar_type();
+  return net_->forward(points * scale_.to(type) + shift_.to(type));
+}
+
+void Siren::initialise(int64_t seed) { net_->initialise(seed, "net"); }
+
+}  // namespace propagator::models

@@ -1,0 +1,90 @@
+#include "propagator/tasks/balance.h"
+
+#include <torch/autograd.h>
+#include <torch/utils.h>
+
+#include "propagator/core/random.h"
+
+namespace propagator::tasks {
+namespace {
+
+using torch::Tensor;
+
+// Random signs for an estimate of a kernel's diagonal.
+constexpr int64_t kProbes = 4;
+
+double squared_gradient(const Tensor& scalar,
+                        const std::vector<Tensor>& parameters,
+                        bool keep_graph) {
+  if (!scalar.requires_grad()) return 0;
+  double sum = 0;
+  for (const auto& gradient :
+       torch::autograd::grad({scalar}, parameters, {}, keep_graph, false,
+                             /*allow_unused=*/true)) {
+    if (gradient.defined()) {
+      sum += gradient.to(torch::kFloat64).square().sum().item<double>();
+    }
+  }
+  return sum;
+}
+
+// The mean of |∂r/∂θ|² over points: E |∂(v·r)/∂θ|² / n for random signs v.
+double kernel_diagonal(const std::vector<Tensor>& residuals,
+                       const std::vector<Tensor>& parameters,
+                       const RandomStream& stream) {
+  double sum = 0;
+  int64_t draw = 0;
+  for (const auto& residual : residuals) {
+    for (int64_t probe = 0; probe < kProbes; ++probe) {
+      auto signs = torch::empty({residual.numel()}, torch::kFloat64);
+      double* sign = signs.data_ptr<double>();
+      for (int64_t n = 0; n < residual.numel(); ++n) {
+        sign[n] = stream.uniform(draw, n) < 0.5 ? -1 : 1;
+      }
+      ++draw;
+      const auto probed = (residual.flatten() *
+                           signs.to(residual.device(), residual.scalar_type()))
+                              .sum();
+      sum += squared_gradient(probed, parameters, true) /
+             static_cast<double>(kProbes * residual.numel());
+    }
+  }
+  return sum;
+}
+
+}  // namespace
+
+Tensor mean_square(const std::vector<Tensor>& residuals) {
+  Tensor sum;
+  for (const auto& residual : residuals) {
+    const auto square = residual.square().mean();
+    sum = sum.defined() ? sum + square : square;
+  }
+  return sum;
+}
+
+std::vector<double> balanced_weights(Balance balance,
+                                     const std::vector<TermResiduals>& terms,
+                                     const std::vector<Tensor>& parameters,
+                                     double first, int64_t seed, int64_t step) {
+  const torch::AutoGradMode on(true);
+  std::vector<double> sizes;
+  for (const auto& term : terms) {
+    const auto residuals = term();
+    const RandomStream stream(seed,
+                              fmt::format("balance/{}/{}", sizes.size(), step));
+    sizes.push_back(balance == Balance::kNtk
+                        ? kernel_diagonal(residuals, parameters, stream)
+                        : std::sqrt(squared_gradient(mean_square(residuals),
+                                                     parameters, false)));
+  }
+  std::vector<double> weights;
+  for (const double size : sizes) {
+    const double ratio = sizes.front() / size;
+    weights.push_back(first *
+                      (ratio < kLargestBalanced ? ratio : kLargestBalanced));
+  }
+  return weights;
+}
+
+}  // namespace propagator::tasks

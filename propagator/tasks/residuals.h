@@ -1,0 +1,89 @@
+#pragma once
+
+#include <set>
+#include <vector>
+
+#include "propagator/autodiff/derivative_plan.h"
+#include "propagator/autodiff/problem.h"
+#include "propagator/core/device.h"
+#include "propagator/models/field_net.h"
+
+namespace propagator::tasks {
+
+// What a derivative at a token of a window is.
+//   honest     that of the field there, all tokens moving together
+//   published  that of the sum of the window's fields, by this token's place
+// Where tokens do not see each other both are the same. In terms of the
+// Jacobian between tokens they are its row sums and its column sums; the public
+// scripts around document 003 have the latter, which solves another equation.
+enum class Derivatives { kHonest, kPublished };
+
+// Asks a network for its fields and a set of their derivatives at windows of
+// points (N, T, D).
+class Probe {
+ public:
+  Probe() = default;
+  Probe(const std::set<autodiff::Derivative>& derivatives, int64_t variables,
+        Derivatives kind, const Runtime& runtime);
+
+  // The variables and what was asked for, (N, T) each.
+  autodiff::Environment at(models::FieldNet& model,
+                           const torch::Tensor& windows) const;
+
+ private:
+  autodiff::DerivativePlan plan_;
+  Derivatives kind_ = Derivatives::kHonest;
+  torch::Tensor directions_;  // (R, D), made once, where the windows are
+};
+
+// The points on a face of the domain, and the condition that holds there.
+struct Face {
+  const autodiff::Condition* condition;
+  bool first_token;       // of a window, where a condition at a time holds
+  torch::Tensor windows;  // (N, T, D)
+  torch::Tensor opposite = {};  // periodic: the same at the variable's end
+};
+
+// What the equations and the conditions of a problem leave of a network's
+// answer: zero everywhere if it were the solution.
+class Residuals {
+ public:
+  Residuals() = default;
+  // The problem must outlive it.
+  Residuals(const autodiff::Problem& problem, Derivatives kind,
+            const Runtime& runtime);
+
+  // Of each equation, (N, T), and the fields they are made of.
+  std::vector<torch::Tensor> of_equations(models::FieldNet& model,
+                                          const torch::Tensor& windows) const;
+  struct Answer {
+    torch::Tensor fields;                  // (N, T, F)
+    std::vector<torch::Tensor> equations;  // (N, T) each
+  };
+  Answer answer(models::FieldNet& model, const torch::Tensor& windows) const;
+
+  // Of each face; a periodic condition has one for each quantity it matches.
+  // All faces pass through the network together.
+  std::vector<std::vector<torch::Tensor>> of_faces(
+      models::FieldNet& model, const std::vector<Face>& faces) const;
+
+ private:
+  std::vector<torch::Tensor> of_equations(
+      const autodiff::Environment& fields) const;
+
+  const autodiff::Problem* problem_ = nullptr;
+  Probe inside_, on_faces_;
+};
+
+}  // namespace propagator::tasks
+
+namespace propagator::config {
+
+template <>
+struct Names<tasks::Derivatives> {
+  using enum tasks::Derivatives;
+  static constexpr std::pair<tasks::Derivatives, const char*> all[] = {
+      {kHonest, "honest"}, {kPublished, "published"}};
+};
+
+}  // namespace propagator::config

@@ -1,0 +1,81 @@
+#include "propagator/tasks/balance.h"
+
+#include "testing.h"
+
+namespace propagator::tasks {
+namespace {
+
+using torch::Tensor;
+
+// Two linear terms: residuals A θ - b and s (A θ - b), whose gradients and
+// kernels are known.
+struct Linear {
+  Tensor theta =
+      torch::tensor({0.3, -0.7, 1.1}, torch::kFloat64).set_requires_grad(true);
+  Tensor a = torch::linspace(-1, 2, 12, torch::kFloat64).view({4, 3});
+  Tensor b = torch::linspace(0, 1, 4, torch::kFloat64);
+
+  std::vector<double> weights(Balance balance, double scale) {
+    const TermResiduals first = [this] {
+      return std::vector<Tensor>{a.matmul(theta) - b};
+    };
+    const TermResiduals second = [this, scale] {
+      return std::vector<Tensor>{scale * (a.matmul(theta) - b)};
+    };
+    return balanced_weights(balance, {first, second}, {theta}, 2, 7, 0);
+  }
+};
+
+TEST(TasksBalance, GradientsBecomeEquallyLong) {
+  // The loss has s² and so has its gradient.
+  const auto weights = Linear().weights(Balance::kGradientNorm, 3);
+  EXPECT_DOUBLE_EQ(weights[0], 2);
+  EXPECT_NEAR(weights[1], 2.0 / 9, 1e-12);
+}
+
+TEST(TasksBalance, KernelIsThatOfTheResidual) {
+  Linear problem;
+  // Signs are random: the estimate of |A|² / n has an error, and is unbiased.
+  double sum = 0;
+  constexpr int kDraws = 400;
+  for (int n = 0; n < kDraws; ++n) {
+    const TermResiduals unit = [&] {
+      // Its kernel is the identity, exactly: signs cancel nothing.
+      return std::vector<Tensor>{problem.theta * 1.0};
+    };
+    const TermResiduals rows = [&] {
+      return std::vector<Tensor>{problem.a.matmul(problem.theta)};
+    };
+    const auto weights =
+        balanced_weights(Balance::kNtk, {unit, rows}, {problem.theta}, 1, 7, n);
+    sum += 1 / weights[1];
+  }
+  const double diagonal = problem.a.square().sum(1).mean().item<double>();
+  EXPECT_NEAR(sum / kDraws / diagonal, 1, 0.1);
+}
+
+TEST(TasksBalance, KernelDoesNotDependOnHowLargeTheResidualIs) {
+  Linear problem;
+  const auto near = problem.weights(Balance::kNtk, 3);
+  problem.b = problem.b + 100;
+  const auto far = problem.weights(Balance::kNtk, 3);
+  EXPECT_NEAR(near[1], far[1], 1e-9);
+}
+
+TEST(TasksBalance, TermThatCannotBeLearnedHasTheLargestWeight) {
+  Linear problem;
+  const TermResiduals first = [&] {
+    return std::vector<Tensor>{problem.a.matmul(problem.theta)};
+  };
+  const TermResiduals constant = [&] {
+    return std::vector<Tensor>{torch::ones({3}, torch::kFloat64)};
+  };
+  for (const auto balance : {Balance::kGradientNorm, Balance::kNtk}) {
+    const auto weights =
+        balanced_weights(balance, {first, constant}, {problem.theta}, 2, 7, 0);
+    EXPECT_EQ(weights[1], 2 * kLargestBalanced);
+  }
+}
+
+}  // namespace
+}  // namespace propagator::tasks

@@ -1,0 +1,152 @@
+#include "propagator/tasks/residuals.h"
+
+#include <torch/autograd.h>
+#include <torch/utils.h>
+
+#include "propagator/models/field_net.h"
+#include "testing.h"
+
+namespace propagator::tasks {
+namespace {
+
+using testing::near;
+using torch::Tensor;
+
+constexpr testing::Tolerance kExact{1e-10, 1e-11};
+const Runtime kRuntime{torch::kCPU, Precision::kFloat64};
+
+autodiff::Problem burgers() {
+  return autodiff::Problem::parse(
+      {.domain = {"x in [-1, 1]", "t in [0, 1]"},
+       .fields = {"u"},
+       .parameters = {"nu = 0.1"},
+       .equations = {"u_t + u*u_x = nu*u_xx"},
+       .conditions = {"at t=0: u = -sin(pi*x)", "on x=-1: u_x + 2*u = t",
+                      "periodic x"}});
+}
+
+std::shared_ptr<models::FieldNet> network(const std::string& name) {
+  const auto options = models::field_nets().at(name).options();
+  auto net = options->make({{-1, 0}, {1, 1}, 1, 1});
+  net->initialise(3);
+  net->to(torch::kFloat64);
+  return net;
+}
+
+// 4 points followed by 3 tokens each.
+Tensor some_windows() {
+  auto windows = torch::linspace(-0.8, 0.7, 8, torch::kFloat64)
+                     .view({4, 1, 2})
+                     .repeat({1, 3, 1});
+  windows.select(-1, 1).abs_();
+  windows.select(-1, 1) += torch::arange(3, torch::kFloat64) * 0.05;
+  return windows;
+}
+
+// The Jacobian between tokens of a window, ∂u_i/∂x_j for variable `d`.
+Tensor token_jacobian(models::FieldNet& net, const Tensor& window, int64_t d) {
+  const auto places = window.clone().set_requires_grad(true);  // (1, T, D)
+  const auto u = net.values(places).flatten();
+  std::vector<Tensor> rows;
+  for (int64_t i = 0; i < u.size(0); ++i) {
+    rows.push_back(torch::autograd::grad({u[i]}, {places}, {}, true)[0]
+                       .select(-1, d)
+                       .flatten());
+  }
+  return torch::stack(rows);
+}
+
+TEST(TasksResiduals, HonestAreRowSumsAndPublishedColumnSums) {
+  const auto net = network("spformer-small");
+  const auto windows = some_windows();
+  const std::set<autodiff::Derivative> first{{0, {1, 0}}, {0, {0, 1}}};
+  const Probe honest(first, 2, Derivatives::kHonest, kRuntime);
+  const Probe published(first, 2, Derivatives::kPublished, kRuntime);
+  const auto rows = honest.at(*net, windows);
+  const auto columns = published.at(*net, windows);
+  double apart = 0;
+  for (const auto& derivative : first) {
+    const int64_t d = derivative.orders[1];
+    for (int64_t n = 0; n < windows.size(0); ++n) {
+      const auto jacobian = token_jacobian(*net, windows.slice(0, n, n + 1), d);
+      EXPECT_TRUE(
+          near(rows.field(derivative).value()[n], jacobian.sum(1), kExact));
+      EXPECT_TRUE(
+          near(columns.field(derivative).value()[n], jacobian.sum(0), kExact));
+      apart = std::max(
+          apart,
+          (jacobian.sum(1) - jacobian.sum(0)).abs().max().item<double>());
+    }
+  }
+  EXPECT_GT(apart, 1e-4);  // or the test would tell nothing
+}
+
+TEST(TasksResiduals, BothKindsAgreeWhereTokensDoNotSeeEachOther) {
+  const auto problem = burgers();
+  const auto net = network("pinn");
+  const auto windows = some_windows();
+  const auto residual = [&](Derivatives kind) {
+    return Residuals(problem, kind, kRuntime).of_equations(*net, windows)[0];
+  };
+  const auto honest = residual(Derivatives::kHonest);
+  const auto published = residual(Derivatives::kPublished);
+  EXPECT_TRUE(near(honest, published, kExact));
+  // And so do the gradients that training descends on.
+  const auto parameters = net->parameters();
+  const auto a = torch::autograd::grad({honest.square().mean()}, parameters, {},
+                                       {}, false, true);
+  const auto b = torch::autograd::grad({published.square().mean()}, parameters,
+                                       {}, {}, false, true);
+  for (size_t p = 0; p < a.size(); ++p) {
+    ASSERT_EQ(a[p].defined(), b[p].defined());
+    if (!a[p].defined()) continue;
+    EXPECT_TRUE(near(a[p], b[p], {1e-8, 1e-10})) << p;
+  }
+}
+
+TEST(TasksResiduals, PublishedOnesNeedNoGradientOutsideTraining) {
+  const torch::NoGradGuard no_grad;
+  const auto problem = burgers();
+  const auto net = network("spformer-small");
+  const auto residual = Residuals(problem, Derivatives::kPublished, kRuntime)
+                            .of_equations(*net, some_windows())[0];
+  EXPECT_FALSE(residual.requires_grad());
+}
+
+TEST(TasksResiduals, FacesTogetherGiveWhatEachGivesAlone) {
+  const auto problem = burgers();
+  const auto net = network("spformer-small");
+  const auto windows = some_windows();
+  auto left = windows.clone(), right = windows.clone(), start = windows.clone();
+  left.select(-1, 0).fill_(-1);
+  right.select(-1, 0).fill_(1);
+  start.select(-1, 1) -= start.select(-1, 1).narrow(1, 0, 1).clone();
+  const std::vector<Face> faces{
+      {&problem.conditions[0], true, start.slice(0, 0, 2)},
+      {&problem.conditions[1], false, left},
+      {&problem.conditions[2], false, left.slice(0, 0, 3),
+       right.slice(0, 0, 3)}};
+  for (const auto kind : {Derivatives::kHonest, Derivatives::kPublished}) {
+    const Residuals residuals(problem, kind, kRuntime);
+    const auto all = residuals.of_faces(*net, faces);
+    ASSERT_EQ(all.size(), 3u);
+    ASSERT_EQ(all[0].size(), 1u);
+    // At a time, of the first token alone: the others are later.
+    EXPECT_EQ(all[0][0].sizes(), (std::vector<int64_t>{2, 1}));
+    EXPECT_EQ(all[1][0].sizes(), (std::vector<int64_t>{4, 3}));
+    ASSERT_EQ(all[2].size(), 2u);  // u and u_x
+    for (size_t n = 0; n < faces.size(); ++n) {
+      const auto alone = residuals.of_faces(*net, {faces[n]}).front();
+      for (size_t q = 0; q < alone.size(); ++q) {
+        EXPECT_TRUE(near(all[n][q], alone[q], kExact)) << n;
+      }
+    }
+    const auto u = net->values(start.slice(0, 0, 2)).select(-1, 0);
+    const auto x = start.slice(0, 0, 2).select(-1, 0);
+    EXPECT_TRUE(
+        near(all[0][0], (u + torch::sin(M_PI * x)).narrow(1, 0, 1), kExact));
+  }
+}
+
+}  // namespace
+}  // namespace propagator::tasks
