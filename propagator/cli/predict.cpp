@@ -15,11 +15,17 @@ void add_predict(CLI::App& app, Action& action) {
       "forecast: INPUT holds `fields` (N, frames, rows, cols), of which the "
       "first visible\nframes are used, and `alpha` (N); OUTPUT gets `fields` "
       "(N, all frames, rows, cols).\n"
+      "solve: INPUT holds the variables by name, one number for each point; "
+      "OUTPUT gets them\nand the quantities of eval.quantities. Both may be "
+      ".csv too.\n"
       "Example:\n"
-      "  propagator predict runs/quick --input first.npz --output future.npz");
+      "  propagator predict runs/quick --input first.npz --output future.npz\n"
+      "  propagator predict runs/wave --input points.csv --output u.csv");
   verb->add_option("run", o->run, "The run's folder")->required();
-  verb->add_option("-i,--input", o->input, ".h5 or .npz")->required();
-  verb->add_option("-o,--output", o->output, ".h5 or .npz")->required();
+  verb->add_option("-i,--input", o->input, ".h5, .npz or (solve) .csv")
+      ->required();
+  verb->add_option("-o,--output", o->output, ".h5, .npz or (solve) .csv")
+      ->required();
   verb->add_option("--from", o->from, "A checkpoint (default: the newest)");
   verb->add_flag("--force", o->force, "Replace the output file");
   o->overrides.add_to(*verb, /*with_training=*/false);

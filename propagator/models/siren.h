@@ -22,7 +22,7 @@ struct SirenOptions : FieldNetOptions {
 // layers it has (D + 1) W + (L - 1) (W + 1) W + (W + 1) F parameters.
 //
 // The usual w0 = 30 is one for pictures: with it L-BFGS ended far from the
-// solution of every problem tried, and so the default is lower.
+// solutions of wave, reaction and klein-gordon, and so the default is lower.
 class Siren : public FieldNet {
  public:
   Siren(const SirenOptions& options, const FieldDomain& domain);

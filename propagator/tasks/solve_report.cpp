@@ -3,7 +3,7 @@
 #include "propagator/core/error.h"
 #include "propagator/core/log.h"
 #include "propagator/core/progress.h"
-#include "propagator/data/tensor_file.h"
+#include "propagator/tasks/point_table.h"
 #include "propagator/tasks/solve.h"
 
 // How a solution is tested, shown and used.
@@ -265,23 +265,8 @@ std::string Solve::predict(torch::nn::Module& module, const std::string& input,
   runtime_ = runtime;
   auto& model = as_field_net(module);
   model.eval();
-  data::tensor_format(output);  // refuse a bad name before the work
-  const auto reader = data::TensorReader::open(input);
-  std::vector<Tensor> columns;
-  for (const auto& variable : problem_->symbols.variables) {
-    columns.push_back(reader->all(variable).to(torch::kFloat64).flatten());
-    if (columns.back().size(0) != columns.front().size(0)) {
-      throw DataError(
-          fmt::format("{}: expected '{}' and '{}' of one length, got {} and {}",
-                      input, problem_->symbols.variables.front(), variable,
-                      columns.front().size(0), columns.back().size(0)));
-    }
-    if (!torch::isfinite(columns.back()).all().item<bool>()) {
-      throw DataError(fmt::format("{}: '{}' has a value that is not finite",
-                                  input, variable));
-    }
-  }
-  const auto points = torch::stack(columns, 1);
+  expect_point_table(output);  // refuse a bad name before the work
+  const auto points = read_points(input, problem_->symbols.variables);
   auto names = eval_options_.quantities;
   if (names.empty()) names = problem_->symbols.fields;
   std::vector<autodiff::Expression> quantities;
@@ -292,24 +277,24 @@ std::string Solve::predict(torch::nn::Module& module, const std::string& input,
   }
   const Probe probe(needed, static_cast<int64_t>(problem_->domain.size()),
                     derivatives_, runtime);
-  std::map<std::string, std::vector<Tensor>> parts;
+  std::vector<std::vector<Tensor>> parts(names.size());
   for (int64_t n = 0; n < points.size(0); n += kPart) {
     const auto windows = windows_of(points.slice(0, n, n + kPart));
     const auto environment = probe.at(model, windows);
     for (size_t q = 0; q < names.size(); ++q) {
-      parts[names[q]].push_back(
+      parts[q].push_back(
           quantities[q].evaluate(environment).value().select(1, 0).cpu());
     }
   }
-  data::TensorFile file;
-  for (size_t d = 0; d < columns.size(); ++d) {
-    file.tensors[problem_->symbols.variables[d]] = columns[d];
+  std::vector<data::Column> table;
+  for (int64_t d = 0; d < points.size(1); ++d) {
+    table.push_back({problem_->symbols.variables[static_cast<size_t>(d)],
+                     points.select(1, d)});
   }
-  for (const auto& [name, values] : parts) {
-    file.tensors[name] = torch::cat(values);
+  for (size_t q = 0; q < names.size(); ++q) {
+    table.push_back({names[q], torch::cat(parts[q])});
   }
-  file.note = json{{"made_by", "propagator predict"}}.dump();
-  data::save_tensors(output, file);
+  write_point_table(output, table);
   return fmt::format("{} at {} points in {}", fmt::join(names, ", "),
                      points.size(0), output);
 }

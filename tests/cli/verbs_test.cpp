@@ -8,6 +8,7 @@
 
 #include "command.h"
 #include "propagator/core/files.h"
+#include "propagator/data/csv.h"
 #include "propagator/data/npz.h"
 #include "propagator/data/tensor_file.h"
 #include "testing.h"
@@ -341,6 +342,19 @@ TEST_F(Verbs, SolveReachesTheExactSolutionAndPredictGivesDerivatives) {
   const auto got = data::load_tensors(path("u.h5"));
   const auto exact = 2 * 1.5 * 0.5 * torch::exp(-1.5 * t);  // k² u - k u
   EXPECT_TRUE(testing::near(got.tensors.at("u_tt+u_t"), exact, {0, 2e-2}));
+  // The same as CSV, where a name may have a comma.
+  data::write_csv(path("t.csv"), {{"more", t}, {"t", t}});
+  const auto as_csv = testing::propagator(
+      "predict " + path("decay") + " --input " + path("t.csv") + " --output " +
+      path("u.csv") + " -s 'eval.quantities=d(u, t) + u_tt'");
+  ASSERT_EQ(as_csv.status, 0) << as_csv.output;
+  const auto columns = data::read_csv(path("u.csv"));
+  ASSERT_EQ(columns.size(), 2u);
+  EXPECT_EQ(columns[0].name, "t");
+  EXPECT_TRUE(torch::equal(columns[0].values, t));
+  EXPECT_EQ(columns[1].name, "d(u, t) + u_tt");
+  EXPECT_TRUE(testing::near(columns[1].values, got.tensors.at("u_tt+u_t"),
+                            testing::kFloat64));
 }
 
 TEST_F(Verbs, SolveDrawsAPageAndEvalRepeatsIt) {

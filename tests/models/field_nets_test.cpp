@@ -39,6 +39,11 @@ TEST(ModelsFieldNets, PublishedParameterCounts) {
   EXPECT_EQ(all_parameters(*make("kan")), 891);
 }
 
+TEST(ModelsFieldNets, OurOwnParameterCounts) {
+  EXPECT_EQ(nn::parameter_count(*make("spformer-small")), 23151);
+  EXPECT_EQ(nn::parameter_count(*make("siren")), 8577);
+}
+
 class ModelsEveryFieldNet : public ::testing::TestWithParam<std::string> {};
 
 // First and second derivatives of a window that moves, against differences.
