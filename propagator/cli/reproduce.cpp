@@ -104,10 +104,12 @@ json summarise(const Options& o, const Row& row,
   const auto& task = experiment.task();
   std::vector<std::pair<double, size_t>> values;
   json seeds;
+  int64_t failed = 0;
   double seconds = 0;
   for (size_t n = 0; n < results.size(); ++n) {
     values.emplace_back(task.metrics(results[n]).front().value, n);
     seeds.push_back(values.back().first);
+    failed += task.failed(results[n]);
     seconds += results[n].at("training_seconds").get<double>();
   }
   std::ranges::sort(values);
@@ -124,6 +126,7 @@ json summarise(const Options& o, const Row& row,
           {"document", document_value ? json(*document_value) : nullptr},
           {"band", {0, experiment.reproduce().most}},
           {"seeds", seeds},
+          {"failed", failed},
           {"device", typical.at("device")},
           {"precision", typical.at("precision")},
           {"seconds", seconds},
@@ -133,8 +136,17 @@ json summarise(const Options& o, const Row& row,
           {"result", typical}};
 }
 
+// "5, 2 of them failed"
+std::string seeds_text(const json& summary) {
+  const auto failed = summary.at("failed").get<int64_t>();
+  auto text = fmt::format("{}", summary.at("seeds").size());
+  if (failed > 0) text += fmt::format(", {} of them failed", failed);
+  return text;
+}
+
 int reproduce(const Options& o) {
-  report::Table table({"row", "mode", "metric", "ours", "document", "band"});
+  report::Table table(
+      {"row", "mode", "metric", "ours", "document", "band", "seeds"});
   bool all_inside = true;
   for (const auto& row : find_rows(o)) {
     auto document = config::Document::from_file(row.file);
@@ -161,7 +173,8 @@ int reproduce(const Options& o) {
                    : report::scientific(summary.at("document")),
                most == 0 ? "-"
                          : fmt::format("{} {:.2e}",
-                                       inside ? "within" : "outside", most)});
+                                       inside ? "within" : "outside", most),
+               seeds_text(summary)});
     log::info("written {}", file.string());
   }
   fmt::print("\n{}", table.text());

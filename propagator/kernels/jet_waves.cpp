@@ -145,8 +145,11 @@ JetWavesGradients backward_cpu(const Tensor& x, const Tensor& dy,
     sums.w1 += part.w1;
     sums.w2 += part.w2;
   }
-  return {dx, torch::full({1}, sums.w1, x.options()),
-          torch::full({1}, sums.w2, x.options())};
+  // By way of float64: a sum that float32 cannot hold becomes infinite.
+  const auto scalar = [&](double sum) {
+    return torch::full({1}, sum, torch::kFloat64).to(x.options());
+  };
+  return {dx, scalar(sums.w1), scalar(sums.w2)};
 }
 
 class JetWaves : public torch::autograd::Function<JetWaves> {

@@ -4,7 +4,6 @@
 #include <torch/utils.h>
 
 #include "propagator/core/error.h"
-#include "propagator/core/random.h"
 
 namespace propagator::tasks {
 namespace {
@@ -20,9 +19,6 @@ constexpr double kLargestWeight = 1e30;
 // so many points along each variable.
 constexpr double kExactlySolved = 1e-9;
 constexpr int64_t kExactPerAxis = 16;
-
-// Uniform points, for each one that follows the residual.
-constexpr int64_t kCandidates = 4;
 
 // Learned weights, as the logarithms of variances: a parameter of the model.
 // A weight goes to 1e8 at most.
@@ -97,6 +93,12 @@ void SolveLossOptions::describe(config::Schema& s) {
           {.help = "how far they go to the balanced ones each time",
            .min = 0,
            .max = 1});
+  s.field("causality", causality,
+          {.help = "points count exp(-this · mean squares at earlier times); "
+                   "0: all alike",
+           .min = 0});
+  s.field("slabs", slabs,
+          {.help = "of time, for that", .min = 2, .max = 10000});
 }
 
 void SolveEvalOptions::describe(config::Schema& s) {
@@ -149,6 +151,10 @@ void Solve::validate() {
                       "points are never drawn anew, so they cannot follow the "
                       "residual",
                       "set points.resample_every=10");
+  }
+  if (loss_options_.causality > 0 && problem_->time() < 0) {
+    throw ConfigError("loss.causality", "the problem has no time",
+                      "the variable named t is time");
   }
   if (loss_options_.balance != Balance::kFixed) {
     for (const double weight : fixed_weights()) {
@@ -299,6 +305,11 @@ void Solve::prepare(int64_t seed, const Runtime& runtime) {
   fixed_weights_ =
       torch::tensor(fixed_weights(), torch::kFloat64).to(runtime.options());
   weights_ = fixed_weights_.clone();
+  if (loss_options_.causality == 0) return;
+  counts_ = torch::ones({loss_options_.slabs}, runtime.options());
+  slab_of_ =
+      torch::empty({windows_.size(0)}, runtime.options().dtype(torch::kInt64));
+  find_slabs();
 }
 
 std::shared_ptr<torch::nn::Module> Solve::make_model() const {
@@ -323,108 +334,26 @@ int64_t Solve::size(data::Split split) const {
   return split == data::Split::kTrain ? windows_.size(0) : validation_.size(0);
 }
 
-void Solve::begin_step(torch::nn::Module& module, int64_t step) {
-  auto& model = as_field_net(module);
-  if (points_.resample_every > 0 && step > 0 &&
-      step % points_.resample_every == 0) {
-    resample(model, step / points_.resample_every);
-  }
-  const bool changes = loss_options_.balance == Balance::kGradientNorm ||
-                       loss_options_.balance == Balance::kNtk;
-  if (changes && step % loss_options_.balance_every == 0) {
-    rebalance(model, step);
-  }
-}
-
-void Solve::resample(models::FieldNet& model, int64_t round) {
-  // In place: a graph of the step reads where the first points were.
-  windows_.copy_(windows_of(
-      points_.adaptive ? adaptive_points(model, round)
-                       : data::sample(box(), points_.sampling, points_.per_axis,
-                                      seed_, "points/domain", round)));
-  for (auto& face : faces_) {
-    const auto drawn = face_of(*face.condition, round);
-    face.windows.copy_(drawn.windows);
-    if (face.opposite.defined()) face.opposite.copy_(drawn.opposite);
-  }
-}
-
-// Drawn from many uniform points without replacement, each with a chance in
-// proportion to 1 + |residual| / mean: by the largest of log p plus a Gumbel
-// number.
-Tensor Solve::adaptive_points(models::FieldNet& model, int64_t round) const {
-  const torch::NoGradGuard no_grad;
-  const auto stream = fmt::format("points/adaptive/{}", round);
-  const int64_t count = windows_.size(0);
-  std::vector<Tensor> pool, sizes;
-  for (int64_t part = 0; part < kCandidates; ++part) {
-    pool.push_back(data::sample(box(), data::Sampling::kUniform,
-                                points_.per_axis, seed_, stream, part));
-    Tensor size;
-    for (const auto& residual :
-         residuals_.of_equations(model, windows_of(pool.back()))) {
-      const auto here = residual.select(1, 0).abs().to(torch::kFloat64).cpu();
-      size = size.defined() ? size + here : here;
-    }
-    sizes.push_back(size);
-  }
-  const auto size = torch::cat(sizes);
-  const auto chance = 1 + size / size.mean().clamp_min(1e-300);
-  const auto uniform = RandomStream(seed_, stream + "/choice")
-                           .uniform({size.size(0)}, 0, 1, torch::kFloat64);
-  const auto keys = chance.log() - (-(uniform.clamp_min(1e-300)).log()).log();
-  return torch::cat(pool).index_select(0, std::get<1>(keys.topk(count)));
-}
-
-void Solve::rebalance(models::FieldNet& model, int64_t step) {
-  std::vector<TermResiduals> terms{
-      [&] { return residuals_.of_equations(model, windows_); }};
-  for (const auto& face : faces_) {
-    terms.emplace_back(
-        [&] { return residuals_.of_faces(model, {face}).front(); });
-  }
-  std::vector<Tensor> trained = model.parameters();
-  std::erase_if(trained, [](const Tensor& p) { return !p.requires_grad(); });
-  const PrecisionScope scope(runtime_);
-  const auto balanced = balanced_weights(loss_options_.balance, terms, trained,
-                                         loss_options_.equation, seed_, step);
-  weights_.lerp_(
-      torch::tensor(balanced, torch::kFloat64).to(weights_.options()),
-      loss_options_.balance_rate);
-}
-
-std::map<std::string, Tensor> Solve::state() const {
-  std::map<std::string, Tensor> state;
-  if (loss_options_.balance != Balance::kFixed) state["weights"] = weights_;
-  if (points_.resample_every == 0) return state;
-  state["points"] = windows_;
-  for (size_t n = 0; n < faces_.size(); ++n) {
-    state[fmt::format("face.{}", n)] = faces_[n].windows;
-    if (faces_[n].opposite.defined()) {
-      state[fmt::format("opposite.{}", n)] = faces_[n].opposite;
-    }
-  }
-  return state;
-}
-
-void Solve::restore(const std::map<std::string, Tensor>& saved) {
-  for (auto& [name, tensor] : state()) {
-    const auto found = saved.find(name);
-    if (found == saved.end() || found->second.sizes() != tensor.sizes()) {
-      throw DataError(fmt::format(
-          "[solve] the checkpoint has no '{}' of this configuration", name));
-    }
-    Tensor(tensor).copy_(found->second);
-  }
+std::vector<Tensor> Solve::training_residuals(models::FieldNet& model,
+                                              const Tensor& positions) const {
+  auto residuals =
+      residuals_.of_equations(model, windows_.index_select(0, positions));
+  if (!slab_of_.defined()) return residuals;
+  const auto roots =
+      counts_.sqrt().index_select(0, slab_of_.index_select(0, positions));
+  for (auto& residual : residuals) residual = residual * roots.unsqueeze(1);
+  return residuals;
 }
 
 train::Loss Solve::loss(torch::nn::Module& module, data::Split split,
                         const Tensor& positions) {
   auto& model = as_field_net(module);
   const bool training = split == data::Split::kTrain;
-  const auto& windows = training ? windows_ : validation_;
-  std::vector<Tensor> squares{mean_square(residuals_.of_equations(
-      model, windows.index_select(0, positions.to(windows.device()))))};
+  const auto where = positions.to(runtime_.device);
+  std::vector<Tensor> squares{
+      mean_square(training ? training_residuals(model, where)
+                           : residuals_.of_equations(
+                                 model, validation_.index_select(0, where)))};
   for (const auto& residuals : residuals_.of_faces(model, faces_)) {
     squares.push_back(mean_square(residuals));
   }

@@ -38,6 +38,8 @@ struct SolveLossOptions {
   Balance balance = Balance::kFixed;
   int64_t balance_every = 5;
   double balance_rate = 0.5;
+  double causality = 0;
+  int64_t slabs = 20;
 
   void describe(config::Schema& schema);
 };
@@ -77,6 +79,7 @@ class Solve : public train::Task {
   train::Summary summary(const nlohmann::json& result) const override;
   std::vector<train::Metric> metrics(
       const nlohmann::json& result) const override;
+  bool failed(const nlohmann::json& result) const override;
   report::LinePlot curves(const nlohmann::json& result) const override;
   void draw(torch::nn::Module& model, const nlohmann::json& result,
             int64_t cases, report::Report& report) override;
@@ -97,6 +100,13 @@ class Solve : public train::Task {
   void resample(models::FieldNet& model, int64_t round);
   torch::Tensor adaptive_points(models::FieldNet& model, int64_t round) const;
   void rebalance(models::FieldNet& model, int64_t step);
+  // Lets points count by how well those at earlier times are solved.
+  void order_in_time(models::FieldNet& model);
+  void find_slabs();
+  // What the equations leave at training points, each times the root of how
+  // much it counts.
+  std::vector<torch::Tensor> training_residuals(
+      models::FieldNet& model, const torch::Tensor& positions) const;
   // Equation first, then the conditions as they come.
   std::vector<std::string> term_names() const;
   std::vector<double> fixed_weights() const;
@@ -127,6 +137,8 @@ class Solve : public train::Task {
   Residuals residuals_;
   torch::Tensor windows_;     // (N, T, D), in the domain
   torch::Tensor validation_;  // (N, T, D)
+  torch::Tensor slab_of_;     // (N), the slab of time that a window begins in
+  torch::Tensor counts_;      // (slabs), how much its points count
   std::vector<Face> faces_;
   torch::Tensor weights_;        // of the terms, in training
   torch::Tensor fixed_weights_;  // and in validation

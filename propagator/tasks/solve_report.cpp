@@ -144,7 +144,7 @@ train::Summary Solve::summary(const json& result) const {
   summary.remarks.push_back(
       fmt::format("root mean squares; {} test points, the centres of cells",
                   result.at("points").get<int64_t>()));
-  if (result.value("relative_l2", 0.0) > kFailed) {
+  if (failed(result)) {
     summary.remarks.push_back(
         "this run has failed: the network has found no solution, or a trivial "
         "one. Try another seed, model or sampling, or more steps");
@@ -153,7 +153,7 @@ train::Summary Solve::summary(const json& result) const {
     summary.remarks.push_back(
         "no solution is known to compare with (problem.exact): a small "
         "residual is all that can be said");
-  } else if (result.at("reference_error") > 0) {
+  } else if (result.value("reference_error", 0.0) > 0) {
     summary.remarks.push_back(fmt::format(
         "errors are against a numerical solution, itself good to {:.0e}",
         result.at("reference_error").get<double>()));
@@ -177,6 +177,10 @@ std::vector<train::Metric> Solve::metrics(const json& result) const {
   }
   metrics.push_back({"residual", result.at("residual")});
   return metrics;
+}
+
+bool Solve::failed(const json& result) const {
+  return result.value("relative_l2", 0.0) > kFailed;
 }
 
 report::LinePlot Solve::curves(const json& result) const {

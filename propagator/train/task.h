@@ -126,6 +126,8 @@ class Task {
   virtual Summary summary(const nlohmann::json& result) const = 0;
   // The most telling one first.
   virtual std::vector<Metric> metrics(const nlohmann::json& result) const = 0;
+  // Whether it says that the training has come to nothing, however it ended.
+  virtual bool failed(const nlohmann::json& /*result*/) const { return false; }
   // What a document claims for the first of them; nothing if none does.
   virtual std::optional<double> document_value() const { return std::nullopt; }
   // The result over time or whatever it runs along; our curve comes first.

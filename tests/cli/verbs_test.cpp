@@ -312,6 +312,24 @@ TEST_F(Verbs, BenchMeasuresAClosureOfAProblem) {
       << other.output;
 }
 
+TEST_F(Verbs, ReproduceSolveHasTheDocumentsNumberAndEverySeed) {
+  const auto outcome = testing::propagator(
+      "-q reproduce solve/reaction-kan --device cpu --seeds 2 --runs " +
+      path("rows") + " --out " + path("results") +
+      " -s points.per_axis=5 -s train.epochs=1 -s eval.per_axis=8 "
+      "-s report.page=no");
+  ASSERT_EQ(outcome.status, 0) << outcome.output;
+  EXPECT_NE(outcome.output.find("2 of them failed"), std::string::npos)
+      << outcome.output;
+  const auto row = nlohmann::json::parse(
+      read_file(folder / "results/solve/reaction-kan.json"));
+  EXPECT_EQ(row.at("document"), 0.699);
+  EXPECT_EQ(row.at("metric"), "relative L2");
+  EXPECT_EQ(row.at("seeds").size(), 2u);
+  EXPECT_EQ(row.at("failed"), 2);  // after one step
+  EXPECT_GT(row.at("result").at("classical").at("seconds"), 0);
+}
+
 // Radioactive decay: a problem of one variable that takes a second.
 constexpr const char* kDecay = R"(task: solve
 problem:

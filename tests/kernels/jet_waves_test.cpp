@@ -56,6 +56,18 @@ INSTANTIATE_TEST_SUITE_P(Kernels, KernelsJetWaves,
                          ::testing::Values(Case{0, 0}, Case{1, 0}, Case{2, 0},
                                            Case{2, 1}, Case{2, 2}, Case{3, 2}));
 
+TEST(KernelsJetWavesLimits, SumsThatOverflowAreInfinite) {
+  for (const auto& device : testing::devices()) {
+    const auto options = torch::TensorOptions(torch::kFloat32).device(device);
+    const auto x = torch::full({1, 100, 1}, 1.0, options).requires_grad_();
+    const auto w = torch::ones({1}, options).requires_grad_();
+    const auto y = jet_waves(x, w, w.detach(), JetOrders{0, 0});
+    const auto gradient =
+        torch::autograd::grad({y}, {w}, {torch::full_like(y, 3e38)});
+    EXPECT_TRUE(std::isinf(gradient[0].item<float>())) << device;
+  }
+}
+
 TEST(KernelsSincos, IsRightToTwoUnits) {
   double worst = 0;
   for (double x = -3000; x < 3000; x += 0.0731) {

@@ -163,6 +163,7 @@ INSTANTIATE_TEST_SUITE_P(
         std::pair("loss: {balance: gradient_norm, balance_every: 2}\n", ""),
         std::pair("loss: {balance: ntk, balance_every: 2}\n", ""),
         std::pair("loss: {balance: uncertainty}\n", ""),
+        std::pair("loss: {causality: 0.1, slabs: 4}\n", ""),
         std::pair("derivatives: published\n", ""),
         std::pair("", ", sampling: sobol, resample_every: 2"),
         std::pair("", ", adaptive: yes, resample_every: 2")));
@@ -216,6 +217,34 @@ TEST(TasksSolve, BalancedWeightsMoveFromThoseOfTheConfiguration) {
   EXPECT_NE(weights[1].item<double>(), 3);
   EXPECT_EQ(loss.terms.size(), 8u);  // four, and their weights
   EXPECT_EQ(loss.terms[5].value.item<double>(), weights[1].item<double>());
+}
+
+TEST(TasksSolve, LaterPointsCountOnceEarlierOnesAreSolved) {
+  const std::string model = "model: {name: pinn, width: 8}\n";
+  const auto equation = [&](const std::string& loss, bool ordered) {
+    const auto e = experiment(model + loss);
+    const Runtime runtime{torch::kCPU, Precision::kFloat64};
+    e.task().prepare(0, runtime);
+    const auto net = e.make_model(runtime);
+    if (ordered) e.task().begin_step(*net, 0);
+    // Point by point: 6 in x, and in t, which varies fastest.
+    std::vector<double> squares;
+    for (int64_t n = 0; n < 36; ++n) {
+      squares.push_back(e.task()
+                            .loss(*net, data::Split::kTrain,
+                                  torch::full({1}, n, torch::kInt64))
+                            .terms[0]
+                            .value.item<double>());
+    }
+    return torch::tensor(squares, torch::kFloat64).view({6, 6});
+  };
+  const auto plain = equation("", false);
+  const auto ordered = equation("loss: {causality: 3, slabs: 6}\n", true);
+  // Six times fall into slabs 0, 1, 2, 3, 4 and, the last, 5.
+  const auto means = plain.mean(0);
+  const auto counts = torch::exp(-3 * (means.cumsum(0) - means));
+  EXPECT_TRUE(near(ordered, plain * counts, kNested));
+  EXPECT_LT(counts[5].item<double>(), 0.9);  // or the test would tell nothing
 }
 
 TEST(TasksSolve, ContradictionsAreRefused) {
