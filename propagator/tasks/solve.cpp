@@ -54,7 +54,7 @@ void ProblemOptions::describe(config::Schema& s) {
 }
 
 void PointOptions::describe(config::Schema& s) {
-  s.field("sampling", sampling, {.help = "of domain and faces"});
+  s.field("sampling", sampling, {.help = "of domain and faces, at first"});
   s.field("per_axis", per_axis,
           {.help = "points along each variable", .min = 2, .max = 100000});
   s.field("window", window,
@@ -69,7 +69,7 @@ void PointOptions::describe(config::Schema& s) {
   s.field("resample_every", resample_every,
           {.help = "draw new points; 0: never", .unit = "steps", .min = 0});
   s.field("adaptive", adaptive,
-          {.help = "new points in the domain where the residual is large"});
+          {.help = "new points of the domain go where the residual is large"});
 }
 
 void SolveLossOptions::describe(config::Schema& s) {
@@ -145,12 +145,6 @@ void Solve::validate() {
     throw ConfigError("points.resample_every",
                       "a grid drawn anew is the same grid",
                       "set points.sampling=sobol, or points.adaptive=yes");
-  }
-  if (points_.adaptive && points_.resample_every == 0) {
-    throw ConfigError("points.adaptive",
-                      "points are never drawn anew, so they cannot follow the "
-                      "residual",
-                      "set points.resample_every=10");
   }
   if (loss_options_.causality > 0 && problem_->time() < 0) {
     throw ConfigError("loss.causality", "the problem has no time",

@@ -20,13 +20,13 @@ struct ProblemOptions {
 };
 
 struct PointOptions {
-  data::Sampling sampling = data::Sampling::kGrid;
+  data::Sampling sampling = data::Sampling::kSobol;
   int64_t per_axis = 31;
   int64_t window = 2;
   double window_step = 1e-4;
   int64_t validation_per_axis = 20;
-  int64_t resample_every = 0;
-  bool adaptive = false;
+  int64_t resample_every = 10;
+  bool adaptive = true;
 
   void describe(config::Schema& schema);
 };

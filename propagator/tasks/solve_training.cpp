@@ -136,6 +136,7 @@ void Solve::restore(const std::map<std::string, Tensor>& saved) {
     }
     Tensor(tensor).copy_(found->second);
   }
+  if (slab_of_.defined()) find_slabs();
 }
 
 }  // namespace propagator::tasks
