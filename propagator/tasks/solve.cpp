@@ -129,7 +129,7 @@ void Solve::describe(config::Schema& s) {
 
 std::map<std::string, std::string> Solve::defaults() const {
   return {{"optimizer.kind", "lbfgs"}, {"train.batch", "0"},
-          {"train.epochs", "120"},     {"train.validate_every", "10"},
+          {"train.epochs", "160"},     {"train.validate_every", "10"},
           {"train.log_every", "5"},    {"train.checkpoint_every", "50"}};
 }
 
