@@ -75,7 +75,7 @@ void check_time(const Problem& problem) {
       const bool given = std::ranges::any_of(
           problem.conditions, [&](const Condition& condition) {
             if (condition.variable != time) return false;
-            if (condition.kind == Condition::Kind::kPeriodic) {
+            if (condition.is_periodic()) {
               return matches(condition, f);
             }
             return condition.at == start &&
@@ -106,7 +106,7 @@ void add_remarks(Problem& problem) {
       int64_t count = 0;
       for (const auto& condition : problem.conditions) {
         if (condition.variable != x) continue;
-        if (condition.kind == Condition::Kind::kPeriodic) {
+        if (condition.is_periodic()) {
           count += matches(condition, f) ? order : 0;
         } else {
           count += highest(condition.residual.derivatives(), f, x) >= 0;
@@ -127,7 +127,7 @@ void add_remarks(Problem& problem) {
 std::string condition_text(const Problem& problem, const Condition& condition) {
   const auto& name =
       problem.symbols.variables[static_cast<size_t>(condition.variable)];
-  if (condition.kind == Condition::Kind::kEquation) {
+  if (!condition.is_periodic()) {
     return fmt::format("{} {}={}: {} = 0",
                        condition.variable == problem.time() ? "at" : "on", name,
                        condition.at, condition.residual.text());
@@ -161,6 +161,11 @@ int64_t Problem::time() const {
   const auto found = std::ranges::find(symbols.variables, "t");
   return found == symbols.variables.end() ? -1
                                           : found - symbols.variables.begin();
+}
+
+std::set<Derivative> Condition::derivatives() const {
+  return is_periodic() ? std::set(matched.begin(), matched.end())
+                       : residual.derivatives();
 }
 
 std::set<Derivative> Problem::derivatives() const {

@@ -1,5 +1,6 @@
 #pragma once
 
+#include <set>
 #include <string>
 #include <utility>
 #include <vector>
@@ -56,6 +57,10 @@ struct Condition {
   Expression residual;  // zero there
   std::vector<Derivative> matched;  // periodic: equal at low and high
   std::string text;                 // as written
+
+  bool is_periodic() const { return kind == Kind::kPeriodic; }
+  // All that it names.
+  std::set<Derivative> derivatives() const;
 };
 
 struct Problem {

@@ -8,8 +8,6 @@
 
 namespace propagator::physics {
 
-using autodiff::Condition;
-
 SpectralPlan::SpectralPlan(const autodiff::Problem& p) : problem(p) {
   const size_t fields = p.symbols.fields.size(), variables = p.domain.size();
   if (p.equations.size() != fields) {
@@ -39,7 +37,7 @@ SpectralPlan::SpectralPlan(const autodiff::Problem& p) : problem(p) {
     std::vector<Row> others;
     for (const auto& condition : p.conditions) {
       if (condition.variable != static_cast<int64_t>(x)) continue;
-      const bool periodic = condition.kind == Condition::Kind::kPeriodic;
+      const bool periodic = condition.is_periodic();
       for (size_t k = 0; k < (periodic ? condition.matched.size() : 1); ++k) {
         const Row row{&condition, periodic ? static_cast<int64_t>(k) : -1, 0};
         std::set<autodiff::Derivative> named;
@@ -61,11 +59,8 @@ SpectralPlan::SpectralPlan(const autodiff::Problem& p) : problem(p) {
     }
   }
   const auto can_march = [&](size_t x) {
-    bool complete = !rows[x].empty();
-    for (size_t f = 0; f < fields; ++f) {
-      complete = complete && counts[f][x] == orders[f][x];
-    }
-    return complete && std::ranges::all_of(rows[x], [&](const Row& row) {
+    return !rows[x].empty() && complete(x) &&
+           std::ranges::all_of(rows[x], [&](const Row& row) {
              return row.matched < 0 && row.condition->at == p.domain[x].low;
            });
   };

@@ -8,15 +8,13 @@
 #include "propagator/core/progress.h"
 #include "propagator/kernels/plate_loss.h"
 #include "propagator/tasks/forecast_baselines.h"
+#include "propagator/tasks/loss_weight.h"
 
 namespace propagator::tasks {
 namespace {
 
 using models::as_forecaster;
 using nlohmann::json;
-
-// Of a loss term; more would overflow in float32.
-constexpr double kLargestWeight = 1e30;
 
 // Enough for a standard deviation to one or two per cent.
 constexpr int64_t kCalibrationCases = 2048;
@@ -52,24 +50,13 @@ json mse_summary(const torch::Tensor& per_frame, int64_t visible) {
 }  // namespace
 
 void ForecastLossOptions::describe(config::Schema& s) {
-  s.field("mse", mse,
-          {.help = "weight of the mean square error",
-           .min = 0,
-           .max = kLargestWeight});
+  s.field("mse", mse, loss_weight("weight of the mean square error"));
   s.field("physics", physics,
-          {.help = "weight of the heat equation's residual",
-           .min = 0,
-           .max = kLargestWeight});
-  s.field("boundary", boundary,
-          {.help = "weight of the edges", .min = 0, .max = kLargestWeight});
-  s.field("initial", initial,
-          {.help = "weight of the visible frames",
-           .min = 0,
-           .max = kLargestWeight});
+          loss_weight("weight of the heat equation's residual"));
+  s.field("boundary", boundary, loss_weight("weight of the edges"));
+  s.field("initial", initial, loss_weight("weight of the visible frames"));
   s.field("correlation", correlation,
-          {.help = "weight of 1 - correlation of each frame",
-           .min = 0,
-           .max = kLargestWeight});
+          loss_weight("weight of 1 - correlation of each frame"));
   s.field("physics_units", physics_units,
           {.help = "residual per second (the document), or per time step"});
   s.field("normalisation", normalisation,

@@ -6,15 +6,10 @@
 namespace propagator::tasks {
 namespace {
 
-using autodiff::Condition;
 using autodiff::Derivative;
 using autodiff::Environment;
 using autodiff::Jet;
 using torch::Tensor;
-
-bool is_periodic(const Condition& condition) {
-  return condition.kind == Condition::Kind::kPeriodic;
-}
 
 // Derivatives of the sums of windows' fields, each from one of an order less,
 // in reverse mode.
@@ -74,11 +69,7 @@ Environment narrow(const Environment& all, int64_t begin, int64_t count) {
 std::set<Derivative> derivatives_on_faces(const autodiff::Problem& problem) {
   std::set<Derivative> all;
   for (const auto& condition : problem.conditions) {
-    if (is_periodic(condition)) {
-      all.insert(condition.matched.begin(), condition.matched.end());
-    } else {
-      all.merge(condition.residual.derivatives());
-    }
+    all.merge(condition.derivatives());
   }
   return all;
 }
@@ -152,7 +143,7 @@ std::vector<std::vector<Tensor>> Residuals::of_faces(
     const auto count = face.windows.size(0);
     const auto here = narrow(all, begin, count);
     begin += count;
-    if (!is_periodic(*face.condition)) {
+    if (!face.condition->is_periodic()) {
       const auto residual = face.condition->residual.evaluate(here).value();
       left.push_back(face.first_token ? residual.narrow(1, 0, 1) : residual);
       continue;

@@ -4,6 +4,7 @@
 #include <torch/utils.h>
 
 #include "propagator/core/error.h"
+#include "propagator/tasks/loss_weight.h"
 
 namespace propagator::tasks {
 namespace {
@@ -11,9 +12,6 @@ namespace {
 using autodiff::Jet;
 using models::as_field_net;
 using torch::Tensor;
-
-// Of a loss term; more would overflow in float32.
-constexpr double kLargestWeight = 1e30;
 
 // An exact solution is one whose residual is this small beside its terms, at
 // so many points along each variable.
@@ -30,7 +28,7 @@ std::string short_name(const autodiff::Problem& problem,
                        const autodiff::Condition& condition) {
   const auto variable = static_cast<size_t>(condition.variable);
   const auto& name = problem.symbols.variables[variable];
-  if (condition.kind == autodiff::Condition::Kind::kPeriodic) {
+  if (condition.is_periodic()) {
     return fmt::format("periodic {}", name);
   }
   const auto after = condition.text.substr(condition.text.find(':') + 1);
@@ -74,17 +72,9 @@ void PointOptions::describe(config::Schema& s) {
 
 void SolveLossOptions::describe(config::Schema& s) {
   s.field("equation", equation,
-          {.help = "weight of the equations' residuals",
-           .min = 0,
-           .max = kLargestWeight});
-  s.field("initial", initial,
-          {.help = "weight of conditions at a time",
-           .min = 0,
-           .max = kLargestWeight});
-  s.field("boundary", boundary,
-          {.help = "weight of the other conditions",
-           .min = 0,
-           .max = kLargestWeight});
+          loss_weight("weight of the equations' residuals"));
+  s.field("initial", initial, loss_weight("weight of conditions at a time"));
+  s.field("boundary", boundary, loss_weight("weight of the other conditions"));
   s.field("balance", balance,
           {.help = "how weights change from these in training"});
   s.field("balance_every", balance_every,
@@ -260,7 +250,7 @@ Face Solve::face_of(const autodiff::Condition& condition, int64_t round) const {
   };
   Face face{&condition, condition.variable == problem_->time(),
             with(condition.at)};
-  if (condition.kind == autodiff::Condition::Kind::kPeriodic) {
+  if (condition.is_periodic()) {
     face.opposite = with(problem_->domain[variable].high);
   }
   return face;
