@@ -37,7 +37,7 @@ class Lines {
     if (at_ >= text_.size()) return false;
     const size_t end = std::min(text_.find('\n', at_), text_.size());
     auto line = std::string_view(text_).substr(at_, end - at_);
-    if (line.ends_with('\r')) line.remove_suffix(1);
+    if (line.ends_with('\r')) line = line.substr(0, line.size() - 1);
     at_ = end + 1;
     ++number_;
     bool more = true;
