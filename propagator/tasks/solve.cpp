@@ -114,6 +114,9 @@ void Solve::describe(config::Schema& s) {
   s.field("derivatives", derivatives_,
           {.help = "of a window's tokens: published, as document 003's scripts "
                    "have them, solves another equation"});
+  s.field("initial", initial_,
+          {.help = "conditions at the first time: terms of the loss, or met "
+                   "exactly by the form of the answer"});
   s.section("eval", eval_options_);
 }
 
@@ -130,6 +133,7 @@ void Solve::validate() {
     throw ConfigError("problem." + error.list(), error.what(), error.hint());
   }
   model_options_->validate(domain());
+  if (initial_ == Initial::kBuiltIn) initial_values_ = InitialValues(*problem_);
   if (points_.resample_every > 0 && !points_.adaptive &&
       points_.sampling == data::Sampling::kGrid) {
     throw ConfigError("points.resample_every",
@@ -256,18 +260,26 @@ Face Solve::face_of(const autodiff::Condition& condition, int64_t round) const {
   return face;
 }
 
+std::vector<const autodiff::Condition*> Solve::learned_conditions() const {
+  std::vector<const autodiff::Condition*> learned;
+  for (const auto& condition : problem_->conditions) {
+    if (!initial_values_.has(condition)) learned.push_back(&condition);
+  }
+  return learned;
+}
+
 std::vector<std::string> Solve::term_names() const {
   std::vector<std::string> names{"equation"};
-  for (const auto& condition : problem_->conditions) {
-    names.push_back(short_name(*problem_, condition));
+  for (const auto* condition : learned_conditions()) {
+    names.push_back(short_name(*problem_, *condition));
   }
   return names;
 }
 
 std::vector<double> Solve::fixed_weights() const {
   std::vector<double> weights{loss_options_.equation};
-  for (const auto& condition : problem_->conditions) {
-    weights.push_back(condition.variable == problem_->time()
+  for (const auto* condition : learned_conditions()) {
+    weights.push_back(condition->variable == problem_->time()
                           ? loss_options_.initial
                           : loss_options_.boundary);
   }
@@ -283,8 +295,8 @@ void Solve::prepare(int64_t seed, const Runtime& runtime) {
   validation_ =
       windows_of(data::cell_centres(box(), points_.validation_per_axis));
   faces_.clear();
-  for (const auto& condition : problem_->conditions) {
-    faces_.push_back(face_of(condition, 0));
+  for (const auto* condition : learned_conditions()) {
+    faces_.push_back(face_of(*condition, 0));
   }
   fixed_weights_ =
       torch::tensor(fixed_weights(), torch::kFloat64).to(runtime.options());
@@ -298,6 +310,9 @@ void Solve::prepare(int64_t seed, const Runtime& runtime) {
 
 std::shared_ptr<torch::nn::Module> Solve::make_model() const {
   auto model = model_options_->make(domain());
+  if (initial_ == Initial::kBuiltIn) {
+    model = initial_values_.build_into(std::move(model));
+  }
   if (loss_options_.balance == Balance::kUncertainty) {
     model->register_parameter(kLogVariances,
                               torch::zeros({std::ssize(term_names())}));

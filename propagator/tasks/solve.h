@@ -5,6 +5,7 @@
 #include "propagator/data/collocation.h"
 #include "propagator/physics/classical_answer.h"
 #include "propagator/tasks/balance.h"
+#include "propagator/tasks/initial_values.h"
 #include "propagator/tasks/residuals.h"
 #include "propagator/train/task.h"
 
@@ -107,7 +108,9 @@ class Solve : public train::Task {
   // much it counts.
   std::vector<torch::Tensor> training_residuals(
       models::FieldNet& model, const torch::Tensor& positions) const;
-  // Equation first, then the conditions as they come.
+  // The conditions that are terms of the loss, as they come.
+  std::vector<const autodiff::Condition*> learned_conditions() const;
+  // Equation first, then those.
   std::vector<std::string> term_names() const;
   std::vector<double> fixed_weights() const;
   // The largest residual that the exact solution leaves, beside its terms.
@@ -129,9 +132,11 @@ class Solve : public train::Task {
   SolveEvalOptions eval_options_;
 
   Derivatives derivatives_ = Derivatives::kHonest;
+  Initial initial_ = Initial::kLoss;
 
   // Parsed by `validate`, which every use of the task passes.
   std::optional<autodiff::Problem> problem_;
+  InitialValues initial_values_;
   Runtime runtime_;
   int64_t seed_ = 0;
   Residuals residuals_;

@@ -137,7 +137,8 @@ train::Summary Solve::summary(const json& result) const {
     table.row({"largest error", scientific(result.at("largest_error"))});
   }
   table.row({"residual of the equations", scientific(result.at("residual"))});
-  for (const auto& [name, value] : result.at("conditions").items()) {
+  const auto conditions = result.value("conditions", json::object());
+  for (const auto& [name, value] : conditions.items()) {
     table.row({name, scientific(value)});
   }
   train::Summary summary{table, {}};

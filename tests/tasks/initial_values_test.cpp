@@ -1,0 +1,80 @@
+#include "propagator/tasks/initial_values.h"
+
+#include "propagator/tasks/residuals.h"
+#include "testing.h"
+
+namespace propagator::tasks {
+namespace {
+
+using autodiff::Derivative;
+using testing::near;
+using torch::Tensor;
+
+constexpr testing::Tolerance kExact{1e-12, 1e-12};
+const Runtime kRuntime{torch::kCPU, Precision::kFloat64};
+
+autodiff::Problem problem(const std::vector<std::string>& conditions) {
+  return autodiff::Problem::parse(
+      {.domain = {"x in [0, 1]", "t in [1, 3]"},
+       .fields = {"u, v"},
+       .equations = {"u_tt = u_xx + v", "v_t = v_xx"},
+       .conditions = conditions});
+}
+
+TEST(TasksInitialValues, AreMetExactlyAndDerivativesAreThoseOfTheAnswer) {
+  const auto waves =
+      problem({"at t=1: u = sin(pi*x)", "at t=1: 2*u_t = x^2", "at t=1: v = 3",
+               "on boundary: u = 0", "on boundary: v = 3"});
+  const InitialValues values(waves);
+  for (size_t n = 0; n < waves.conditions.size(); ++n) {
+    EXPECT_EQ(values.has(waves.conditions[n]), n < 3) << n;
+  }
+  const auto options = models::field_nets().at("pinn").options();
+  const auto net = values.build_into(options->make({{0, 1}, {1, 3}, 2, 1}));
+  net->initialise(5);
+  net->to(torch::kFloat64);
+  const Probe probe({{0, {0, 1}}, {0, {2, 0}}, {1, {0, 1}}}, 2,
+                    Derivatives::kHonest, kRuntime);
+  const auto x = torch::linspace(0.1, 0.9, 5, torch::kFloat64);
+  const auto at = [&](double t) {
+    return torch::stack({x, torch::full_like(x, t)}, -1).unsqueeze(1);
+  };
+  const auto start = probe.at(*net, at(1));
+  const auto read = [](const autodiff::Environment& e, int64_t field,
+                       std::vector<int64_t> orders) {
+    return e.field(Derivative{field, std::move(orders)}).value().flatten();
+  };
+  EXPECT_TRUE(near(read(start, 0, {0, 0}), torch::sin(M_PI * x), kExact));
+  EXPECT_TRUE(near(read(start, 0, {0, 1}), x * x / 2, kExact));
+  EXPECT_TRUE(near(read(start, 1, {0, 0}), torch::full_like(x, 3), kExact));
+  EXPECT_TRUE(near(read(start, 0, {2, 0}), -M_PI * M_PI * torch::sin(M_PI * x),
+                   kExact));
+  // Later, against differences of its own values.
+  const double h = 1e-5;
+  const auto later = probe.at(*net, at(2));
+  for (int64_t f = 0; f < 2; ++f) {
+    const auto difference = (net->values(at(2 + h)) - net->values(at(2 - h)))
+                                .select(-1, f)
+                                .flatten() /
+                            (2 * h);
+    EXPECT_TRUE(near(read(later, f, {0, 1}), difference, {1e-6, 1e-8})) << f;
+  }
+  EXPECT_GT((read(later, 1, {0, 0}) - 3).abs().max().item<double>(), 1e-3);
+}
+
+TEST(TasksInitialValues, WhatCannotBeBuiltInIsRefused) {
+  for (const char* condition :
+       {"at t=1: u_x = 0", "at t=1: u + u_t = 1", "at t=1: u^2 = 1",
+        "at t=1: x*u = 1", "at t=1: u_t = 1"}) {
+    // Time is no more than a parameter here, so that any condition will do.
+    const auto odd = autodiff::Problem::parse(
+        {.domain = {"x in [0, 1]", "t in [1, 3]"},
+         .fields = {"u"},
+         .equations = {"u_xx = x"},
+         .conditions = {condition, "on boundary: u = 0"}});
+    EXPECT_THROW(InitialValues{odd}, ConfigError) << condition;
+  }
+}
+
+}  // namespace
+}  // namespace propagator::tasks
