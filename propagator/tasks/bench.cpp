@@ -229,6 +229,7 @@ const std::vector<BenchKind>& all_benches() {
        "wave",
        {{"task", "solve"},
         {"model.name", "pinnsformer"},
+        {"built_in", "no"},
         {"points.sampling", "grid"},
         {"points.window", "5"},
         {"points.per_axis", "51"}},

@@ -2,9 +2,10 @@
 
 #include <torch/utils.h>
 
+#include <algorithm>
 #include <cmath>
+#include <set>
 
-#include "propagator/core/error.h"
 #include "propagator/data/collocation.h"
 
 namespace propagator::tasks {
@@ -54,7 +55,7 @@ double factor_of(const autodiff::Problem& problem, const Condition& condition) {
 class WithInitialValues : public models::FieldNet {
  public:
   WithInitialValues(const autodiff::Problem& problem,
-                    std::vector<InitialValues::OfField> fields,
+                    std::vector<InitialValues::ByOrder> fields,
                     std::shared_ptr<models::FieldNet> network)
       : problem_(problem),
         fields_(std::move(fields)),
@@ -72,7 +73,7 @@ class WithInitialValues : public models::FieldNet {
       auto field = answer.linear([f](const Tensor& rows) {
         return rows.select(-1, static_cast<int64_t>(f));
       });
-      const auto& values = fields_[f].by_order;
+      const auto& values = fields_[f];
       for (size_t n = 0; n < values.size(); ++n) field = field * share;
       for (size_t n = 0; n < values.size(); ++n) {
         auto given = left_of(*values[n].condition, variables, 0) *
@@ -89,7 +90,7 @@ class WithInitialValues : public models::FieldNet {
 
  private:
   const autodiff::Problem& problem_;
-  std::vector<InitialValues::OfField> fields_;
+  std::vector<InitialValues::ByOrder> fields_;
   std::shared_ptr<models::FieldNet> network_;
 };
 
@@ -98,46 +99,40 @@ class WithInitialValues : public models::FieldNet {
 InitialValues::InitialValues(const autodiff::Problem& problem)
     : problem_(&problem), fields_(problem.symbols.fields.size()) {
   const int64_t time = problem.time();
+  if (time < 0) return;
+  std::set<int64_t> others;  // fields with conditions of another form
   for (const auto& condition : problem.conditions) {
-    if (time < 0 || condition.variable != time ||
-        condition.kind != Condition::Kind::kEquation ||
+    if (condition.variable != time || condition.is_periodic() ||
         condition.at != problem.domain[static_cast<size_t>(time)].low) {
       continue;
     }
-    const auto refuse = [&](const std::string& why) {
-      throw ConfigError(
-          "initial",
-          fmt::format("'{}' cannot be built in: {}", condition.text, why),
-          "set initial=loss");
-    };
-    const auto derivatives = condition.residual.derivatives();
-    if (derivatives.size() != 1) refuse("it has more than one derivative");
+    const auto derivatives = condition.derivatives();
     const auto& derivative = *derivatives.begin();
     const int64_t order = derivative.orders[static_cast<size_t>(time)];
-    if (derivative.order() != order || order > 1) {
-      refuse("it is not of a field or its first derivative by time");
-    }
-    const double factor = factor_of(problem, condition);
-    if (factor == 0) refuse("the field has no constant factor in it");
-    auto& values = fields_[static_cast<size_t>(derivative.field)].by_order;
+    auto& values = fields_[static_cast<size_t>(derivative.field)];
+    const double factor =
+        derivatives.size() == 1 && order <= 1 && derivative.order() == order
+            ? factor_of(problem, condition)
+            : 0;
     const auto at = static_cast<size_t>(order);
-    if (values.size() <= at) values.resize(at + 1);
-    if (values[at].condition != nullptr) refuse("there are two of its kind");
+    if (factor != 0 && values.size() <= at) values.resize(at + 1);
+    if (factor == 0 || values[at].condition != nullptr) {
+      for (const auto& one : derivatives) others.insert(one.field);
+      continue;
+    }
     values[at] = {&condition, factor};
   }
-  for (const auto& [values] : fields_) {
-    if (values.size() == 2 && values[0].condition == nullptr) {
-      throw ConfigError("initial",
-                        fmt::format("'{}' cannot be built in without the "
-                                    "field's own value",
-                                    values[1].condition->text),
-                        "set initial=loss");
+  for (int64_t f = 0; f < std::ssize(fields_); ++f) {
+    auto& values = fields_[static_cast<size_t>(f)];
+    if (others.contains(f) ||
+        (!values.empty() && values.front().condition == nullptr)) {
+      values.clear();
     }
   }
 }
 
 bool InitialValues::has(const Condition& condition) const {
-  for (const auto& [values] : fields_) {
+  for (const auto& values : fields_) {
     for (const auto& value : values) {
       if (value.condition == &condition) return true;
     }
@@ -147,6 +142,8 @@ bool InitialValues::has(const Condition& condition) const {
 
 std::shared_ptr<models::FieldNet> InitialValues::build_into(
     std::shared_ptr<models::FieldNet> network) const {
+  const auto none = [](const ByOrder& values) { return values.empty(); };
+  if (std::ranges::all_of(fields_, none)) return network;
   return std::make_shared<WithInitialValues>(*problem_, fields_,
                                              std::move(network));
 }

@@ -114,9 +114,9 @@ void Solve::describe(config::Schema& s) {
   s.field("derivatives", derivatives_,
           {.help = "of a window's tokens: published, as document 003's scripts "
                    "have them, solves another equation"});
-  s.field("initial", initial_,
-          {.help = "conditions at the first time: terms of the loss, or met "
-                   "exactly by the form of the answer"});
+  s.field("built_in", built_in_,
+          {.help = "initial and periodic conditions hold by the answer's form, "
+                   "where that can be; no: all are learned"});
   s.section("eval", eval_options_);
 }
 
@@ -132,8 +132,9 @@ void Solve::validate() {
   } catch (const autodiff::ProblemError& error) {
     throw ConfigError("problem." + error.list(), error.what(), error.hint());
   }
-  model_options_->validate(domain());
-  if (initial_ == Initial::kBuiltIn) initial_values_ = InitialValues(*problem_);
+  initial_values_ = built_in_ ? InitialValues(*problem_) : InitialValues();
+  rings_ = built_in_ ? Rings(*problem_) : Rings();
+  model_options_->validate(rings_.seen(domain()));
   if (points_.resample_every > 0 && !points_.adaptive &&
       points_.sampling == data::Sampling::kGrid) {
     throw ConfigError("points.resample_every",
@@ -173,6 +174,11 @@ std::vector<std::string> Solve::inspect() {
   config::parse(problem_->describe(), {}, lines);
   lines.push_back(fmt::format("{} points in the domain, {} tokens each",
                               windows_.size(0), windows_.size(1)));
+  for (const auto& condition : problem_->conditions) {
+    if (!built_in(condition)) continue;
+    lines.push_back(
+        fmt::format("built in: {}", short_name(*problem_, condition)));
+  }
   for (const auto& face : faces_) {
     lines.push_back(fmt::format("{} points: {}", face.windows.size(0),
                                 short_name(*problem_, *face.condition)));
@@ -260,10 +266,14 @@ Face Solve::face_of(const autodiff::Condition& condition, int64_t round) const {
   return face;
 }
 
+bool Solve::built_in(const autodiff::Condition& condition) const {
+  return initial_values_.has(condition) || rings_.has(condition);
+}
+
 std::vector<const autodiff::Condition*> Solve::learned_conditions() const {
   std::vector<const autodiff::Condition*> learned;
   for (const auto& condition : problem_->conditions) {
-    if (!initial_values_.has(condition)) learned.push_back(&condition);
+    if (!built_in(condition)) learned.push_back(&condition);
   }
   return learned;
 }
@@ -309,10 +319,8 @@ void Solve::prepare(int64_t seed, const Runtime& runtime) {
 }
 
 std::shared_ptr<torch::nn::Module> Solve::make_model() const {
-  auto model = model_options_->make(domain());
-  if (initial_ == Initial::kBuiltIn) {
-    model = initial_values_.build_into(std::move(model));
-  }
+  auto model = initial_values_.build_into(
+      rings_.close(model_options_->make(rings_.seen(domain()))));
   if (loss_options_.balance == Balance::kUncertainty) {
     model->register_parameter(kLogVariances,
                               torch::zeros({std::ssize(term_names())}));

@@ -7,6 +7,7 @@
 #include "propagator/tasks/balance.h"
 #include "propagator/tasks/initial_values.h"
 #include "propagator/tasks/residuals.h"
+#include "propagator/tasks/rings.h"
 #include "propagator/train/task.h"
 
 namespace propagator::tasks {
@@ -108,6 +109,8 @@ class Solve : public train::Task {
   // much it counts.
   std::vector<torch::Tensor> training_residuals(
       models::FieldNet& model, const torch::Tensor& positions) const;
+  // Whether the form of the answer meets it.
+  bool built_in(const autodiff::Condition& condition) const;
   // The conditions that are terms of the loss, as they come.
   std::vector<const autodiff::Condition*> learned_conditions() const;
   // Equation first, then those.
@@ -132,11 +135,12 @@ class Solve : public train::Task {
   SolveEvalOptions eval_options_;
 
   Derivatives derivatives_ = Derivatives::kHonest;
-  Initial initial_ = Initial::kLoss;
+  bool built_in_ = true;
 
   // Parsed by `validate`, which every use of the task passes.
   std::optional<autodiff::Problem> problem_;
   InitialValues initial_values_;
+  Rings rings_;
   Runtime runtime_;
   int64_t seed_ = 0;
   Residuals residuals_;

@@ -62,7 +62,7 @@ TEST(TasksInitialValues, AreMetExactlyAndDerivativesAreThoseOfTheAnswer) {
   EXPECT_GT((read(later, 1, {0, 0}) - 3).abs().max().item<double>(), 1e-3);
 }
 
-TEST(TasksInitialValues, WhatCannotBeBuiltInIsRefused) {
+TEST(TasksInitialValues, ConditionsOfAnotherFormAreLeftToTheLoss) {
   for (const char* condition :
        {"at t=1: u_x = 0", "at t=1: u + u_t = 1", "at t=1: u^2 = 1",
         "at t=1: x*u = 1", "at t=1: u_t = 1"}) {
@@ -72,7 +72,21 @@ TEST(TasksInitialValues, WhatCannotBeBuiltInIsRefused) {
          .fields = {"u"},
          .equations = {"u_xx = x"},
          .conditions = {condition, "on boundary: u = 0"}});
-    EXPECT_THROW(InitialValues{odd}, ConfigError) << condition;
+    const InitialValues values(odd);
+    EXPECT_FALSE(values.has(odd.conditions[0])) << condition;
+    const auto net =
+        models::field_nets().at("pinn").options()->make({{0, 1}, {1, 3}, 1, 1});
+    EXPECT_EQ(values.build_into(net), net) << condition;
+  }
+}
+
+TEST(TasksInitialValues, AFieldWithTwoFirstValuesIsLeftToTheLoss) {
+  const auto twice =
+      problem({"at t=1: u = x", "at t=1: u = 1 - x", "at t=1: u_t = 0",
+               "at t=1: v = 3", "on boundary: u = 0", "on boundary: v = 3"});
+  const InitialValues values(twice);
+  for (size_t n = 0; n < twice.conditions.size(); ++n) {
+    EXPECT_EQ(values.has(twice.conditions[n]), n == 3) << n;
   }
 }
 

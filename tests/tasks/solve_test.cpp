@@ -15,7 +15,7 @@ using torch::Tensor;
 
 constexpr testing::Tolerance kNested{1e-9, 1e-10};
 
-// Burgers' equation with every kind of condition, in float64.
+// Burgers' equation with every kind of condition, all learned, in float64.
 Experiment experiment(const std::string& more,
                       const std::string& points =
                           "per_axis: 6, sampling: grid, resample_every: 0") {
@@ -26,7 +26,8 @@ Experiment experiment(const std::string& more,
       "  conditions:\n    - at t=0: u = -sin(pi*x)\n"
       "    - on x=-1: u_x + 2*u = t\n    - periodic x: u\n"
       "points: {window: 3, window_step: 0.01, " +
-          points + "}\n" + more,
+          points + "}\n" +
+          (more.starts_with("built_in") ? "" : "built_in: no\n") + more,
       "test"));
 }
 
@@ -71,6 +72,25 @@ TEST(TasksSolve, EquationAgreesWithNestedReverseMode) {
   EXPECT_EQ(loss.terms[2].name, "on x=-1: u_x + 2*u");
   EXPECT_EQ(loss.terms[3].name, "periodic x");
   EXPECT_GT(loss.total.item<double>(), 0);
+}
+
+TEST(TasksSolve, BuiltInConditionsAreNoTermsOfTheLoss) {
+  const auto e = experiment("built_in: yes\nmodel: {name: pinn, width: 8}\n");
+  const Runtime runtime{torch::kCPU, Precision::kFloat64};
+  e.task().prepare(0, runtime);
+  const auto model = e.make_model(runtime);
+  const auto loss = e.task().loss(*model, data::Split::kTrain,
+                                  torch::arange(36, torch::kInt64));
+  // `periodic x: u` is less than a ring.
+  ASSERT_EQ(loss.terms.size(), 3u);
+  EXPECT_EQ(loss.terms[1].name, "on x=-1: u_x + 2*u");
+  EXPECT_EQ(loss.terms[2].name, "periodic x");
+  const auto x = torch::linspace(-1, 1, 7, torch::kFloat64);
+  const auto start = models::as_field_net(*model).values(
+      torch::stack({x, torch::zeros_like(x)}, 1).unsqueeze(1));
+  EXPECT_TRUE(near(start.view({-1}), -torch::sin(M_PI * x), kNested));
+  const auto lines = e.task().inspect();
+  EXPECT_EQ(std::ranges::count(lines, "built in: at t=0: u"), 1);
 }
 
 TEST(TasksSolve, WindowedModelsHaveAllTokensInTheLoss) {

@@ -1,0 +1,96 @@
+#include "propagator/tasks/rings.h"
+
+#include <torch/utils.h>
+
+#include <algorithm>
+#include <numbers>
+
+namespace propagator::tasks {
+
+using autodiff::Condition;
+using autodiff::Jet;
+
+namespace {
+
+// Whether it matches every field with all derivatives along the variable that
+// the equations leave free.
+bool closes(const autodiff::Problem& problem, const Condition& condition) {
+  const auto along = static_cast<size_t>(condition.variable);
+  const auto matched = condition.derivatives();
+  for (const auto& derivative : problem.derivatives()) {
+    autodiff::Derivative pure{derivative.field,
+                              std::vector<int64_t>(problem.domain.size(), 0)};
+    const int64_t orders = std::max<int64_t>(derivative.orders[along], 1);
+    for (; pure.orders[along] < orders; ++pure.orders[along]) {
+      if (!matched.contains(pure)) return false;
+    }
+  }
+  return true;
+}
+
+}  // namespace
+
+// A network on rings, as one on the domain: x becomes cos φ, and sin φ comes
+// behind all variables, with φ = 2π (x - low) / length.
+class OnRings : public models::FieldNet {
+ public:
+  OnRings(std::vector<Rings::Ring> rings,
+          std::shared_ptr<models::FieldNet> network)
+      : rings_(std::move(rings)),
+        network_(register_module("network", std::move(network))) {}
+
+  Jet forward(const Jet& points) override {
+    auto inputs = autodiff::coordinates(points);
+    for (const auto& [variable, low, length] : rings_) {
+      auto& x = inputs[static_cast<size_t>(variable)];
+      const auto angle = (x - low) * (2 * std::numbers::pi / length);
+      x = autodiff::cos(angle);
+      inputs.push_back(autodiff::sin(angle));
+    }
+    std::vector<torch::Tensor> rows;
+    for (const auto& input : inputs) rows.push_back(input.rows());
+    return network_->forward(Jet(torch::stack(rows, -1), points.layout()));
+  }
+
+  void initialise(int64_t seed) override { network_->initialise(seed); }
+
+ private:
+  std::vector<Rings::Ring> rings_;
+  std::shared_ptr<models::FieldNet> network_;
+};
+
+Rings::Rings(const autodiff::Problem& problem) {
+  for (const auto& condition : problem.conditions) {
+    if (!condition.is_periodic() || !closes(problem, condition)) continue;
+    const auto& [low, high] =
+        problem.domain[static_cast<size_t>(condition.variable)];
+    rings_.push_back({condition.variable, low, high - low});
+  }
+}
+
+bool Rings::has(const Condition& condition) const {
+  return condition.is_periodic() &&
+         std::ranges::any_of(rings_, [&](const Ring& ring) {
+           return ring.variable == condition.variable;
+         });
+}
+
+models::FieldDomain Rings::seen(const models::FieldDomain& domain) const {
+  auto seen = domain;
+  for (const auto& ring : rings_) {
+    const auto at = static_cast<size_t>(ring.variable);
+    seen.low[at] = -1;
+    seen.high[at] = 1;
+    seen.low.push_back(-1);
+    seen.high.push_back(1);
+  }
+  return seen;
+}
+
+std::shared_ptr<models::FieldNet> Rings::close(
+    std::shared_ptr<models::FieldNet> network) const {
+  if (rings_.empty()) return network;
+  return std::make_shared<OnRings>(rings_, std::move(network));
+}
+
+}  // namespace propagator::tasks

@@ -1,0 +1,72 @@
+#include "propagator/tasks/rings.h"
+
+#include "propagator/tasks/residuals.h"
+#include "testing.h"
+
+namespace propagator::tasks {
+namespace {
+
+using autodiff::Derivative;
+using testing::near;
+
+autodiff::Problem problem(const std::string& condition) {
+  return autodiff::Problem::parse(
+      {.domain = {"x in [-1, 3]", "t in [0, 1]"},
+       .fields = {"u"},
+       .equations = {"u_t = u_xx"},
+       .conditions = {condition, "at t=0: u = sin(pi*x/2)"}});
+}
+
+// All orders agree at the two ends, and away from them derivatives are those
+// of the answer.
+TEST(TasksRings, TheAnswerIsPeriodicWithItsDerivatives) {
+  const auto heat = problem("periodic x");
+  const Rings rings(heat);
+  EXPECT_TRUE(rings.has(heat.conditions[0]));
+  EXPECT_FALSE(rings.has(heat.conditions[1]));
+  const models::FieldDomain domain{{-1, 0}, {3, 1}, 1, 1};
+  const auto seen = rings.seen(domain);
+  EXPECT_EQ(seen.low, (std::vector<double>{-1, 0, -1}));
+  EXPECT_EQ(seen.high, (std::vector<double>{1, 1, 1}));
+  EXPECT_EQ(seen.time, 1);
+  const auto net =
+      rings.close(models::field_nets().at("pinn").options()->make(seen));
+  net->initialise(3);
+  net->to(torch::kFloat64);
+  const Probe probe({{0, {1, 0}}, {0, {2, 0}}}, 2, Derivatives::kHonest,
+                    {torch::kCPU, Precision::kFloat64});
+  const auto t = torch::linspace(0, 1, 5, torch::kFloat64);
+  const auto at = [&](double x) {
+    return torch::stack({torch::full_like(t, x), t}, -1).unsqueeze(1);
+  };
+  const auto read = [&](double x, int64_t order) {
+    return probe.at(*net, at(x))
+        .field(Derivative{0, {order, 0}})
+        .value()
+        .flatten();
+  };
+  for (int64_t order = 0; order <= 2; ++order) {
+    EXPECT_TRUE(near(read(-1, order), read(3, order), {1e-9, 1e-12})) << order;
+    EXPECT_GT((read(-1, order) - read(0.5, order)).abs().min().item<double>(),
+              1e-4)
+        << order;
+  }
+  const double h = 1e-5;
+  const auto difference =
+      (net->values(at(1 + h)) - net->values(at(1 - h))).flatten() / (2 * h);
+  EXPECT_TRUE(near(read(1, 1), difference, {1e-6, 1e-8}));
+}
+
+TEST(TasksRings, AConditionThatAsksForLessIsLeftToTheLoss) {
+  EXPECT_TRUE(Rings(problem("periodic x: u, u_x"))
+                  .has(problem("periodic x").conditions[0]));
+  const auto less = problem("periodic x: u");
+  const Rings rings(less);
+  EXPECT_FALSE(rings.has(less.conditions[0]));
+  const auto net =
+      models::field_nets().at("pinn").options()->make({{-1, 0}, {3, 1}, 1, 1});
+  EXPECT_EQ(rings.close(net), net);
+}
+
+}  // namespace
+}  // namespace propagator::tasks
