@@ -52,15 +52,31 @@ RandomStream::RandomStream(int64_t seed, std::string_view name) {
   key_ = {static_cast<uint32_t>(key), static_cast<uint32_t>(key >> 32)};
 }
 
-double RandomStream::uniform(int64_t row, int64_t index) const {
+std::array<double, 2> RandomStream::pair(int64_t row, int64_t block) const {
   const auto r = static_cast<uint64_t>(row);
-  const auto i = static_cast<uint64_t>(index) / 2;  // two numbers a block
+  const auto i = static_cast<uint64_t>(block);
   const auto words =
       philox({static_cast<uint32_t>(i), static_cast<uint32_t>(i >> 32),
               static_cast<uint32_t>(r), static_cast<uint32_t>(r >> 32)},
              key_);
-  return index % 2 == 0 ? to_unit(words[0], words[1])
-                        : to_unit(words[2], words[3]);
+  return {to_unit(words[0], words[1]), to_unit(words[2], words[3])};
+}
+
+double RandomStream::uniform(int64_t row, int64_t index) const {
+  return pair(row, index / 2)[index % 2];
+}
+
+void RandomStream::fill(int64_t row, int64_t begin,
+                        std::span<double> values) const {
+  const auto count = static_cast<int64_t>(values.size());
+  int64_t k = 0;
+  if (count > 0 && begin % 2 == 1) values[k++] = uniform(row, begin);
+  for (; k + 1 < count; k += 2) {
+    const auto two = pair(row, (begin + k) / 2);
+    values[k] = two[0];
+    values[k + 1] = two[1];
+  }
+  if (k < count) values[k] = uniform(row, begin + k);
 }
 
 int64_t RandomStream::below(int64_t n, int64_t row, int64_t index) const {

@@ -107,6 +107,20 @@ TEST(CoreRandom, ValueDependsOnItsPlaceAlone) {
   }
 }
 
+TEST(CoreRandom, FillGivesTheSameNumbers) {
+  const RandomStream stream(5, "fill");
+  for (const int64_t begin : {0, 1, 6, 7}) {
+    for (const size_t count : {0, 1, 2, 5, 8}) {
+      std::vector<double> values(count);
+      stream.fill(3, begin, values);
+      for (size_t k = 0; k < count; ++k) {
+        EXPECT_EQ(values[k],
+                  stream.uniform(3, begin + static_cast<int64_t>(k)));
+      }
+    }
+  }
+}
+
 TEST(CoreRandom, BelowCoversItsRangeEvenly) {
   const RandomStream stream(5, "below");
   std::array<int, 6> count{};
