@@ -1,4 +1,6 @@
+#include "propagator/models/event_former.h"
 #include "propagator/models/heat_former.h"
+#include "propagator/models/hit_former.h"
 #include "propagator/models/kan.h"
 #include "propagator/models/pinn.h"
 #include "propagator/models/pinn_mamba.h"
@@ -61,6 +63,18 @@ const std::map<std::string, FieldNetKind>& field_nets() {
       {"spformer-small",
        {"spformer with narrower layers, for a CPU (the default)",
         small_spformer}},
+  };
+  return kinds;
+}
+
+const std::map<std::string, LocatorKind>& locators() {
+  static const std::map<std::string, LocatorKind> kinds{
+      {"event_former",
+       {"the transformer of document 002, sensors by number",
+        [] { return std::make_unique<EventFormerOptions>(); }}},
+      {"hit_former",
+       {"a transformer over any set of sensors, with its uncertainty",
+        [] { return std::make_unique<HitFormerOptions>(); }}},
   };
   return kinds;
 }

@@ -1,0 +1,83 @@
+#pragma once
+
+#include <torch/nn/modules/linear.h>
+#include <torch/nn/modules/normalization.h>
+
+#include <functional>
+#include <vector>
+
+#include "propagator/nn/dropout.h"
+
+namespace propagator::nn {
+
+enum class NormPlace { kAfter, kBefore };
+enum class Activation { kRelu, kGelu };
+
+struct SetEncoderOptions {
+  int64_t layers = 2;
+  int64_t width = 32;
+  int64_t heads = 4;
+  int64_t feed_forward = 64;
+  double dropout = 0.1;
+  NormPlace norm = NormPlace::kAfter;
+  Activation activation = Activation::kRelu;
+};
+
+// Tokens of a set, (B, T, C), and which of them are only there to fill the
+// batch, (B, T) bool, or undefined: nothing depends on those. The first token
+// is never padding.
+struct TokenSet {
+  torch::Tensor tokens;
+  torch::Tensor padding = {};
+};
+
+// One layer of an encoder, with the norms after the sums, as in document 002,
+//   x = LN(x + Dropout(Attention(x)))
+//   x = LN(x + Dropout(W₂ Dropout(act(W₁ x + b₁)) + b₂)),
+// or before them,
+//   x = x + Dropout(Attention(LN x)), and so on.
+// Attention has biases in all its projections and dropout on its weights. With
+// width C and hidden width F the layer has 4 C² + 2 C F + 9 C + F parameters.
+class SetEncoderLayerImpl : public torch::nn::Module {
+ public:
+  explicit SetEncoderLayerImpl(const SetEncoderOptions& options);
+
+  // (B, T, C) → (B, wanted, C), of the first tokens; all of them are seen. An
+  // observer is shown the first token's weights on all tokens, (B, H, T), as
+  // they are without dropout.
+  using Observer = std::function<void(const torch::Tensor& weights)>;
+  torch::Tensor forward(const TokenSet& x, int64_t wanted,
+                        const Observer& observer = {});
+
+ private:
+  torch::Tensor attention(const TokenSet& x, int64_t wanted,
+                          const Observer& observer);
+  torch::Tensor feed_forward(const torch::Tensor& x);
+
+  SetEncoderOptions options_;
+  torch::nn::Linear qkv_, output_;  // (C → 3 C), (C → C)
+  torch::nn::Linear linear1_, linear2_;
+  torch::nn::LayerNorm norm1_, norm2_;
+  Dropout weight_dropout_, attention_dropout_, hidden_dropout_, output_dropout_;
+};
+TORCH_MODULE(SetEncoderLayer);
+
+// A stack of layers and, with the norms before, one more LayerNorm.
+class SetEncoderImpl : public torch::nn::Module {
+ public:
+  explicit SetEncoderImpl(const SetEncoderOptions& options);
+
+  // The last layer answers for the first `wanted` tokens alone; -1: for all. An
+  // observer is shown the weights of every layer.
+  using Observer =
+      std::function<void(int64_t layer, const torch::Tensor& weights)>;
+  torch::Tensor forward(const TokenSet& x, int64_t wanted = -1,
+                        const Observer& observer = {});
+
+ private:
+  std::vector<SetEncoderLayer> layers_;
+  torch::nn::LayerNorm norm_{nullptr};
+};
+TORCH_MODULE(SetEncoder);
+
+}  // namespace propagator::nn
