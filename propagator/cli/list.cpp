@@ -2,6 +2,7 @@
 #include "propagator/core/files.h"
 #include "propagator/models/field_net.h"
 #include "propagator/models/forecaster.h"
+#include "propagator/models/locator.h"
 #include "propagator/tasks/bench.h"
 #include "propagator/tasks/registry.h"
 
@@ -22,6 +23,10 @@ int show() {
   }
   fmt::print("\nModels of forecast\n");
   for (const auto& [name, kind] : models::forecasters()) {
+    fmt::print("  {:<38} {}\n", name, kind.help);
+  }
+  fmt::print("\nModels of locate\n");
+  for (const auto& [name, kind] : models::locators()) {
     fmt::print("  {:<38} {}\n", name, kind.help);
   }
   fmt::print("\nModels of solve\n");

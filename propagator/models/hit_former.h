@@ -17,6 +17,8 @@ struct HitFormerOptions : LocatorOptions {
 
   void describe(config::Schema& schema) override;
   void validate(const DetectorShape& shape) const override;
+  bool has_uncertainty() const override { return true; }
+  bool reads_back() const override { return !unhit; }
   std::shared_ptr<Locator> make(const DetectorShape& shape) const override;
 };
 

@@ -73,6 +73,11 @@ class LocatorOptions {
   virtual void describe(config::Schema& schema) = 0;
   // ConfigError if the fields contradict one another or the detector.
   virtual void validate(const DetectorShape& shape) const = 0;
+  // Whether answers come with a covariance.
+  virtual bool has_uncertainty() const { return false; }
+  // Whether a forward waits for numbers from the device, such as the size of
+  // what it computes.
+  virtual bool reads_back() const { return false; }
   virtual std::shared_ptr<Locator> make(const DetectorShape& shape) const = 0;
 };
 

@@ -70,7 +70,22 @@ struct HeatMaps {
   double panel_height = 230;
 };
 
-using Figure = std::variant<LinePlot, BarChart, HeatMaps>;
+// Points in space and what was measured at them, seen from an angle.
+struct Scene {
+  std::string title = "";
+  std::string value_label = "";  // of the colour bar, with the unit
+  torch::Tensor points = {};     // (N, 3)
+  torch::Tensor values = {};     // (N); NaN: not known
+  std::string known_name = "", unknown_name = "";  // in the legend
+  std::vector<torch::Tensor> lines = {};           // (K, 3) each, the outline
+  struct Mark {
+    std::string name;
+    torch::Tensor place;  // (3)
+  };
+  std::vector<Mark> marks = {};
+};
+
+using Figure = std::variant<LinePlot, BarChart, HeatMaps, Scene>;
 
 // The numbers of a tensor, in order, for a series.
 std::vector<double> numbers(const torch::Tensor& values);

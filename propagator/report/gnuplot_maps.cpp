@@ -66,17 +66,6 @@ struct Cells {
         end(first + step * (static_cast<double>(count) - 0.5)) {}
 };
 
-std::string palette(Scale scale) {
-  constexpr size_t kColours = 16;
-  const auto& map = colour_map(scale);
-  std::string colours;
-  for (size_t n = 0; n <= kColours; ++n) {
-    colours += fmt::format("{}{} '{}'", n == 0 ? "" : ", ", n,
-                           hex(map[n * (map.size() - 1) / kColours]));
-  }
-  return fmt::format("set palette maxcolors 256 defined ({})\n", colours);
-}
-
 std::string matrix_rows(const torch::Tensor& values) {
   const auto matrix = values.to(torch::kCPU, torch::kFloat64).contiguous();
   const double* value = matrix.data_ptr<double>();
@@ -187,6 +176,17 @@ std::string plot_command(const HeatMaps& maps, const PanelRow& row,
 }
 
 }  // namespace
+
+std::string palette(Scale scale) {
+  constexpr size_t kColours = 16;
+  const auto& map = colour_map(scale);
+  std::string colours;
+  for (size_t n = 0; n <= kColours; ++n) {
+    colours += fmt::format("{}{} '{}'", n == 0 ? "" : ", ", n,
+                           hex(map[n * (map.size() - 1) / kColours]));
+  }
+  return fmt::format("set palette maxcolors 256 defined ({})\n", colours);
+}
 
 GnuplotScript write_script(const HeatMaps& maps) {
   const Layout at(maps);

@@ -28,6 +28,10 @@ struct GnuplotScript {
 GnuplotScript write_script(const LinePlot& plot);
 GnuplotScript write_script(const BarChart& chart);
 GnuplotScript write_script(const HeatMaps& maps);
+GnuplotScript write_script(const Scene& scene);
+
+// The command that sets the colours of a scale.
+std::string palette(Scale scale);
 
 // A label in quotes; gnuplot's markup characters stand for themselves.
 std::string in_quotes(const std::string& text);

@@ -3,7 +3,9 @@
 #include "propagator/core/error.h"
 #include "propagator/models/field_net.h"
 #include "propagator/models/forecaster.h"
+#include "propagator/models/locator.h"
 #include "propagator/tasks/forecast.h"
+#include "propagator/tasks/locate.h"
 #include "propagator/tasks/solve.h"
 
 namespace propagator::tasks {
@@ -35,6 +37,13 @@ const std::map<std::string, TaskKind>& all_tasks() {
           const auto* kind = find_kind(models::forecasters(), document,
                                        "model.name", "heat_former");
           return std::make_unique<Forecast>(kind->options());
+        }}},
+      {"locate",
+       {"given which sensors of a detector fired, and when, where was it?",
+        [](const config::Document& document) {
+          const auto* kind =
+              find_kind(models::locators(), document, "model.name", kLocator);
+          return std::make_unique<Locate>(kind->options());
         }}},
       {"solve",
        {"given only a PDE and its conditions, what is the solution?",

@@ -1,0 +1,69 @@
+#include <fmt/format.h>
+
+#include "propagator/report/gnuplot_script.h"
+
+// Points in space.
+
+namespace propagator::report {
+namespace {
+
+std::string row_of(const torch::Tensor& point) {
+  return fmt::format("{}\t{}\t{}", plain(point[0].item<double>()),
+                     plain(point[1].item<double>()),
+                     plain(point[2].item<double>()));
+}
+
+}  // namespace
+
+GnuplotScript write_script(const Scene& scene) {
+  GnuplotScript script{520, 430, ""};
+  const auto points = scene.points.to(torch::kCPU, torch::kFloat64);
+  const auto values = scene.values.to(torch::kCPU, torch::kFloat64);
+  script.body = script.file(".dat") +
+                fmt::format(
+                    "set title {} tc rgb '#222222'\n"
+                    "set view 68, 32\nset view equal xyz\nunset border\n"
+                    "unset tics\nset xyplane relative 0\n"
+                    "set key above center horizontal samplen 1 tc rgb "
+                    "'#222222'\n"
+                    "set cblabel {} tc rgb '#222222'\n"
+                    "set cbtics tc rgb '#222222'\n{}",
+                    in_quotes(scene.title), in_quotes(scene.value_label),
+                    palette(Scale::kSequential));
+  std::string edges = "# x\ty\tz\n", known = edges, unknown = edges;
+  for (const auto& line : scene.lines) {
+    for (const auto& point : line.to(torch::kCPU, torch::kFloat64).unbind()) {
+      edges += row_of(point) + "\n";
+    }
+    edges += "\n";
+  }
+  for (int64_t n = 0; n < points.size(0); ++n) {
+    const double value = values[n].item<double>();
+    if (value == value) {
+      known += fmt::format("{}\t{}\n", row_of(points[n]), plain(value));
+    } else {
+      unknown += row_of(points[n]) + "\n";
+    }
+  }
+  script.body += fmt::format(
+      "splot data index {} using 1:2:3 with lines lc rgb '#bbbbbb' notitle, "
+      "\\\n     data index {} using 1:2:3 with points pt 6 ps 1.1 lc rgb "
+      "'#999999' title {}, \\\n     data index {} using 1:2:3:4 with points "
+      "pt 7 ps 1.6 lc palette title {}",
+      script.block("lines", edges), script.block(scene.unknown_name, unknown),
+      in_quotes(scene.unknown_name), script.block(scene.known_name, known),
+      in_quotes(scene.known_name));
+  for (size_t k = 0; k < scene.marks.size(); ++k) {
+    const auto& [name, place] = scene.marks[k];
+    script.body += fmt::format(
+        ", \\\n     data index {} using 1:2:3 with points pt {} ps 1.8 lw 2 lc "
+        "rgb '{}' title {}",
+        script.block(name, "# x\ty\tz\n" + row_of(place) + "\n"),
+        k == 0 ? 2 : 1, k == 0 ? "#000000" : hex(series_colour(k)),
+        in_quotes(name));
+  }
+  script.body += "\n";
+  return script;
+}
+
+}  // namespace propagator::report
