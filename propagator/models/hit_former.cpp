@@ -65,9 +65,9 @@ HitFormer::HitFormer(const HitFormerOptions& options,
     : options_(options),
       shape_(shape),
       time_(linear_without_bias(
-          1 + (1 + 2 * options.frequencies) * (shape.event_time_known ? 2 : 1),
+          1 + (2 + 2 * options.frequencies) * (shape.event_time_known ? 2 : 1),
           options.width)),
-      position_(3 * (1 + 2 * options.frequencies), options.width),
+      position_(3 * (2 + 2 * options.frequencies), options.width),
       token_(options.width, options.width),
       encoder_(nn::SetEncoderOptions{.layers = options.layers,
                                      .width = options.width,
@@ -83,20 +83,20 @@ HitFormer::HitFormer(const HitFormerOptions& options,
   if (shape.event_time_known) {
     first_hit_ = register_module(
         "first_hit",
-        linear_without_bias(1 + 2 * options.frequencies, options.width));
+        linear_without_bias(2 + 2 * options.frequencies, options.width));
   }
   register_module("encoder", encoder_);
   register_module("output", output_);
   summary_ = register_parameter("summary", torch::zeros({options.width}));
 }
 
-torch::Tensor HitFormer::waves(const torch::Tensor& x) const {
-  if (options_.frequencies == 0) return x.unsqueeze(-1);
+torch::Tensor HitFormer::features(const torch::Tensor& x) const {
+  const auto powers = torch::stack({x, x.square()}, -1);
+  if (options_.frequencies == 0) return powers;
   const auto rates = std::numbers::pi * torch::exp2(torch::arange(
                                             options_.frequencies, x.options()));
   const auto phase = x.unsqueeze(-1) * rates;
-  return torch::cat({x.unsqueeze(-1), torch::sin(phase), torch::cos(phase)},
-                    -1);
+  return torch::cat({powers, torch::sin(phase), torch::cos(phase)}, -1);
 }
 
 HitFormer::Chosen HitFormer::choose(const Hits& hits,
@@ -116,19 +116,20 @@ torch::Tensor HitFormer::sensor_tokens(const Hits& hits, const Chosen& chosen,
                                        const torch::Tensor& first) {
   const auto type = summary_.scalar_type();
   const auto hit = chosen.hit.to(type).unsqueeze(2);
-  std::vector<torch::Tensor> of_time{hit, hit * waves(chosen.times)};
+  std::vector<torch::Tensor> of_time{hit, hit * features(chosen.times)};
   if (shape_.event_time_known) {
-    of_time.push_back(hit * waves(chosen.times + first.unsqueeze(1)));
+    of_time.push_back(hit * features(chosen.times + first.unsqueeze(1)));
   }
   // The same for all events, and so done once for each sensor.
-  const auto place = waves((hits.positions / shape_.size).to(type)).flatten(1);
+  const auto place =
+      features((hits.positions / shape_.size).to(type)).flatten(1);
   auto of_place = position_(place);  // (S, C)
   if (chosen.index.defined()) {
     of_place = of_place.index_select(0, chosen.index.flatten())
                    .view({chosen.index.size(0), chosen.index.size(1), -1});
   }
   const auto inner = nn::apply_linear(time_, torch::cat(of_time, 2)) + of_place;
-  return nn::apply_linear(token_, torch::gelu(inner));
+  return inner + nn::apply_linear(token_, torch::gelu(inner));
 }
 
 Located HitFormer::forward(const Hits& hits) {
@@ -149,7 +150,8 @@ Located HitFormer::forward(const Hits& hits) {
   const auto chosen = choose(hits, times);
   auto summary = summary_.expand({batch, 1, -1});
   if (shape_.event_time_known) {
-    summary = summary + nn::apply_linear(first_hit_, waves(first)).unsqueeze(1);
+    summary =
+        summary + nn::apply_linear(first_hit_, features(first)).unsqueeze(1);
   }
   torch::Tensor padding;
   if (chosen.index.defined()) {

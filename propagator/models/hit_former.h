@@ -25,8 +25,8 @@ struct HitFormerOptions : LocatorOptions {
 // A transformer over hits that knows sensors by their places alone: it takes
 // any set of them, in any order. With lengths in units of the detector's size
 // and times in that of light across it, a sensor's token is
-//   W₂ gelu(W_t f(h, t) + W_p φ(p) + b) + b₂,
-// where φ(p) = (p, sin and cos of π 2ᵏ p, k < frequencies), f = (h, h φ(t -
+//   y + W₂ gelu(y) + b₂,  y = W_t f(h, t) + W_p φ(p) + b,
+// where φ(p) = (p, p², sin and cos of π 2ᵏ p, k < frequencies), f = (h, h φ(t -
 // t₀)), h says whether it was hit and t₀ is the time of the first hit. If the
 // event's time is known, f has h φ(t) too and the summary token, a learned
 // vector, takes W φ(t₀); otherwise a shift of all times changes nothing.
@@ -51,8 +51,9 @@ class HitFormer : public Locator {
     torch::Tensor hit;    // (B, K)
   };
   Chosen choose(const Hits& hits, const torch::Tensor& times) const;
-  // (…) → (…, 1 + 2 frequencies)
-  torch::Tensor waves(const torch::Tensor& x) const;
+  // φ: (…) → (…, 2 + 2 frequencies). Of the squares, places are straight
+  // functions: |x - s|² = (c t)², one less another.
+  torch::Tensor features(const torch::Tensor& x) const;
   torch::Tensor sensor_tokens(const Hits& hits, const Chosen& chosen,
                               const torch::Tensor& first);
   // Shows the weights on tokens (B, H, 1 + K) as those on sensors.

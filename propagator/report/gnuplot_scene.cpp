@@ -24,12 +24,19 @@ GnuplotScript write_script(const Scene& scene) {
                     "set title {} tc rgb '#222222'\n"
                     "set view 68, 32\nset view equal xyz\nunset border\n"
                     "unset tics\nset xyplane relative 0\n"
-                    "set key above center horizontal samplen 1 tc rgb "
-                    "'#222222'\n"
+                    "set key at screen 0.5, 0.05 center horizontal samplen 1 "
+                    "tc rgb '#222222'\n"
+                    "set colorbox user origin 0.86, 0.3 size 0.025, 0.45\n"
                     "set cblabel {} tc rgb '#222222'\n"
                     "set cbtics tc rgb '#222222'\n{}",
                     in_quotes(scene.title), in_quotes(scene.value_label),
                     palette(Scale::kSequential));
+  const auto measured = values.masked_select(values == values);
+  if (measured.numel() > 1 && (measured.min() < measured.max()).item<bool>()) {
+    script.body += fmt::format("set cbrange [{}:{}]\n",
+                               plain(measured.min().item<double>()),
+                               plain(measured.max().item<double>()));
+  }
   std::string edges = "# x\ty\tz\n", known = edges, unknown = edges;
   for (const auto& line : scene.lines) {
     for (const auto& point : line.to(torch::kCPU, torch::kFloat64).unbind()) {

@@ -9,6 +9,7 @@
 #include "propagator/tasks/bench_closure.h"
 #include "propagator/tasks/forecast.h"
 #include "propagator/tasks/heat_products.h"
+#include "propagator/tasks/locate.h"
 #include "propagator/train/step.h"
 
 namespace propagator::tasks {
@@ -31,10 +32,14 @@ double field_size(const HeatSizes& s) {
   return number(s.batch * s.frames) * number(s.nodes);
 }
 
-BenchResult bench_step(const Experiment& experiment, const Runtime& runtime,
-                       const BenchOptions& options) {
-  const HeatSizes sizes(experiment);
-  const auto products = forward_products(sizes);
+struct TimedSteps {
+  Timing ms;
+  double weights;  // of the model
+};
+
+// Training steps of the experiment: data, loss, gradients, optimiser.
+TimedSteps time_steps(const std::string& name, const Experiment& experiment,
+                      const Runtime& runtime, const TimingPlan& plan) {
   auto& task = experiment.task();
   task.prepare(experiment.run().seed, runtime);
   const auto model = experiment.make_model(runtime);
@@ -44,8 +49,7 @@ BenchResult bench_step(const Experiment& experiment, const Runtime& runtime,
   data::BatchSampler sampler(task.size(data::Split::kTrain), o.batch,
                              experiment.run().seed);
   int64_t batches = 0;
-  const auto plan = step_plan(runtime, options);
-  const auto times = measure("heat-step", runtime, plan, [&] {
+  const auto times = measure(name, runtime, plan, [&] {
     std::vector<int64_t> positions;
     for (int64_t part = 0; part < o.accumulate; ++part) {
       const auto batch = sampler.batch(batches++);
@@ -53,10 +57,20 @@ BenchResult bench_step(const Experiment& experiment, const Runtime& runtime,
     }
     step.run(positions, kLearningRate);
   });
+  return {times, number(nn::parameter_count(*model))};
+}
+
+BenchResult bench_step(const Experiment& experiment, const Runtime& runtime,
+                       const BenchOptions& options) {
+  const HeatSizes sizes(experiment);
+  const auto products = forward_products(sizes);
+  const auto plan = step_plan(runtime, options);
+  const auto [times, weights] =
+      time_steps("heat-step", experiment, runtime, plan);
   // In each pass every weight is read twice and its gradient written, and the
   // field and its gradient are read and written; Adam makes seven passes.
+  const auto& o = experiment.train();
   const double parts = number(o.accumulate);
-  const double weights = number(nn::parameter_count(*model));
   const double numbers =
       (3 * parts + 7) * weights + 4 * parts * field_size(sizes);
   return {.name = "heat-step",
@@ -65,6 +79,25 @@ BenchResult bench_step(const Experiment& experiment, const Runtime& runtime,
           .operations = parts * products.step_operations(),
           .bytes = item_bytes(runtime) * numbers,
           .floor_ms = parts * measure_floor(products, runtime, plan)};
+}
+
+BenchResult bench_locate_step(const Experiment& experiment,
+                              const Runtime& runtime,
+                              const BenchOptions& options) {
+  const auto [times, weights] =
+      time_steps("locate-step", experiment, runtime,
+                 plan_of(runtime, options, {50, 501}, {20, 501}));
+  const auto& o = experiment.train();
+  const auto& detector = dynamic_cast<Locate&>(experiment.task()).detector();
+  // Every weight meets every token, once forward and twice backward.
+  const double tokens = number(detector.sensors() + 1);
+  const int64_t cases = o.batch * o.accumulate;
+  return {
+      .name = "locate-step",
+      .cases = cases,
+      .ms = times,
+      .operations = 6 * weights * tokens * number(cases),
+      .bytes = item_bytes(runtime) * (3 * number(o.accumulate) + 7) * weights};
 }
 
 const physics::HeatPlateOptions& plate_of(const Experiment& experiment) {
@@ -223,6 +256,12 @@ const std::vector<BenchKind>& all_benches() {
        "forecast/base-block",
        {},
        nullptr},
+      {"locate-step",
+       "one training step of a locator",
+       "locate",
+       "locate/document-2",
+       {},
+       bench_locate_step},
       {"solve-closure",
        "a PDE's loss and the gradient of all parameters",
        "solve",

@@ -63,10 +63,9 @@ class Reader {
     const auto few = torch::nonzero(counts < trigger);
     if (few.size(0) == 0) return;
     const auto n = few[0][0].item<int64_t>();
-    throw DataError(
-        fmt::format("{}: event {} has {} hits, fewer than the trigger of {}",
-                    path_, table.names[n].item<int64_t>(),
-                    counts[n].item<int64_t>(), trigger));
+    throw DataError(fmt::format(
+        "{}: event {} has {} hits, fewer than the trigger of {}", path_,
+        table.names[n].item<int64_t>(), counts[n].item<int64_t>(), trigger));
   }
 
  private:
@@ -75,8 +74,8 @@ class Reader {
   }
   int64_t whole(int64_t row, double value, const char* name) const {
     if (std::nearbyint(value) != value || std::abs(value) > kLargestName) {
-      fail(row, fmt::format("expected a whole number as {}, got {:g}", name,
-                            value));
+      fail(row,
+           fmt::format("expected a whole number as {}, got {:g}", name, value));
     }
     return static_cast<int64_t>(value);
   }

@@ -33,9 +33,9 @@ void LocateDataOptions::describe(config::Schema& s) {
 
 void LocateEvalOptions::describe(config::Schema& s) {
   s.field("events", events, {.help = "of the test", .min = 1});
-  s.field("classical", classical,
-          {.help = "events of the test that classical fits locate too",
-           .min = 0});
+  s.field(
+      "classical", classical,
+      {.help = "events of the test that classical fits locate too", .min = 0});
   s.field("batch", batch, {.help = "events at once in a test", .min = 1});
   s.field("metric", metric,
           {.help = "that runs are compared by: median distance, or document "
@@ -89,8 +89,8 @@ void Locate::validate() {
 std::vector<std::string> Locate::inspect() {
   const auto events = physics::draw_events(detector(), 0, 0, 10000);
   const auto hits = events.hits.sum(1).to(torch::kFloat64);
-  return {fmt::format("{} sensors, light at {:.4g} m/ns",
-                      detector().sensors(), detector().light_speed()),
+  return {fmt::format("{} sensors, light at {:.4g} m/ns", detector().sensors(),
+                      detector().light_speed()),
           fmt::format("{:.3g} % of flashes reach the trigger of {} hits; then "
                       "{:.3g} sensors fire in the mean",
                       100 * events.triggered(), detector_options_.trigger,
@@ -191,9 +191,9 @@ train::Loss Locate::loss(torch::nn::Module& module, data::Split split,
             {{"squares", 1, squares.detach()}, {"resolution", 0, resolution}}};
   }
   const auto likelihood = models::gaussian_nll(located, truth);
-  return {likelihood,
-          {{"likelihood", 1, likelihood.detach()},
-           {"resolution", 0, resolution}}};
+  return {
+      likelihood,
+      {{"likelihood", 1, likelihood.detach()}, {"resolution", 0, resolution}}};
 }
 
 }  // namespace propagator::tasks

@@ -69,6 +69,8 @@ class Locate : public train::Task {
                       const std::string& output,
                       const Runtime& runtime) override;
 
+  const physics::Detector& detector() const { return *detector_; }
+
  private:
   // Events on the device that uses them.
   struct Sample {
@@ -77,7 +79,6 @@ class Locate : public train::Task {
     int64_t size() const { return vertices.size(0); }
   };
 
-  const physics::Detector& detector() const { return *detector_; }
   models::DetectorShape shape() const;
   // Events of a split; for training those of the round.
   physics::Events draw_split(data::Split split, int64_t round) const;

@@ -23,10 +23,11 @@ using physics::EventFit;
 using torch::Tensor;
 
 constexpr int64_t kDocumentBatch = 32;
-constexpr int64_t kRadii = 8;     // shells of equal thickness
-constexpr int64_t kBins = 60;     // of a histogram
-constexpr double kTimed = 0.5;    // s, of locating events again and again
-constexpr double kLeastEvents = 20;  // for a median worth showing
+constexpr int64_t kRadii = 8;         // shells of equal thickness
+constexpr int64_t kBins = 60;         // of a histogram
+constexpr double kShownError = 1e-6;  // m; fits may be exact
+constexpr double kTimed = 0.5;        // s, of locating events again and again
+constexpr double kLeastEvents = 20;   // for a median worth showing
 
 Tensor distances(const Tensor& positions, const Tensor& truth) {
   return (positions - truth).square().sum(1).sqrt();
@@ -64,10 +65,10 @@ std::vector<double> medians_by(const Tensor& classes, const Tensor& values,
 json densities(const Tensor& values, double reach) {
   const auto counts = torch::histc(values, kBins, -reach, reach);
   const double width = 2 * reach / kBins;
-  return {{"reach", reach},
-          {"density",
-           report::numbers(counts / (static_cast<double>(values.numel()) *
-                                     width))}};
+  return {
+      {"reach", reach},
+      {"density", report::numbers(
+                      counts / (static_cast<double>(values.numel()) * width))}};
 }
 
 report::Series histogram_series(const json& bins, const std::string& name) {
@@ -75,8 +76,7 @@ report::Series histogram_series(const json& bins, const std::string& name) {
   series.y = bins.at("density").get<std::vector<double>>();
   const double reach = bins.at("reach");
   for (size_t n = 0; n < series.y.size(); ++n) {
-    series.x.push_back(reach *
-                       ((2 * static_cast<double>(n) + 1) / kBins - 1));
+    series.x.push_back(reach * ((2 * static_cast<double>(n) + 1) / kBins - 1));
   }
   return series;
 }
@@ -194,7 +194,8 @@ Located Locate::locate(models::Locator& model, const Sample& events) const {
       factors.push_back(located.factor.to(torch::kCPU, torch::kFloat64));
     }
   }
-  return {torch::cat(positions), factors.empty() ? Tensor() : torch::cat(factors)};
+  return {torch::cat(positions),
+          factors.empty() ? Tensor() : torch::cat(factors)};
 }
 
 double Locate::rate_of(models::Locator& model, const Sample& events) const {
@@ -236,10 +237,9 @@ json Locate::evaluate(torch::nn::Module& module, data::Split split) {
   if (located.factor.defined()) {
     result["pulls"] = pulls_json(pulls_of(located, truth));
   }
-  const int64_t count =
-      split == data::Split::kTest
-          ? std::min(eval_options_.classical, events.size())
-          : 0;
+  const int64_t count = split == data::Split::kTest
+                            ? std::min(eval_options_.classical, events.size())
+                            : 0;
   if (count == 0) return result;
   // Fits of the same events, beside the network's answers to just these.
   result["classical_events"] = count;
@@ -254,7 +254,8 @@ json Locate::evaluate(torch::nn::Module& module, data::Split split) {
     auto& row = result["classical"][key];
     row = as_json(distance_errors(answer.vertices, fewer.vertices));
     row["events_per_second"] = static_cast<double>(count) / seconds;
-    row["ambiguous"] = answer.ambiguous.to(torch::kFloat64).mean().item<double>();
+    row["ambiguous"] =
+        answer.ambiguous.to(torch::kFloat64).mean().item<double>();
     const auto off = distances(answer.vertices, fewer.vertices);
     result["by_hits"][key] = medians_by(hits.slice(0, 0, count), off, most);
     result["by_radius"][key] =
@@ -270,12 +271,12 @@ train::Summary Locate::summary(const json& result) const {
     const auto metres = [&](const char* key) {
       return fmt::format("{:.3g}", row.at(key).get<double>());
     };
-    table.row({name, metres("resolution"), metres("median"), metres("ninety"),
-               metres("mean"),
-               row.contains("events_per_second")
-                   ? fmt::format("{:.3g}",
-                                 row.at("events_per_second").get<double>())
-                   : "-"});
+    table.row(
+        {name, metres("resolution"), metres("median"), metres("ninety"),
+         metres("mean"),
+         row.contains("events_per_second")
+             ? fmt::format("{:.3g}", row.at("events_per_second").get<double>())
+             : "-"});
   };
   add(fmt::format("{} ({})", model_name_, mode()), result.at("model"));
   train::Summary summary{table, {}};
@@ -297,21 +298,21 @@ train::Summary Locate::summary(const json& result) const {
   if (result.contains("pulls")) {
     const auto& pulls = result.at("pulls");
     const auto sigma = pulls.at("sigma").get<std::vector<double>>();
-    summary.remarks.push_back(fmt::format(
-        "pulls have a spread of {:.2f}, {:.2f}, {:.2f} (1 is right), and {:.1f} "
-        "% of the events lie in the 68.3 % region",
-        sigma[0], sigma[1], sigma[2],
-        100 * pulls.at("within_68").get<double>()));
+    summary.remarks.push_back(
+        fmt::format("pulls have a spread of {:.2f}, {:.2f}, {:.2f} (1 is "
+                    "right), and {:.1f} "
+                    "% of the events lie in the 68.3 % region",
+                    sigma[0], sigma[1], sigma[2],
+                    100 * pulls.at("within_68").get<double>()));
   }
   return summary;
 }
 
 std::vector<train::Metric> Locate::metrics(const json& result) const {
   const auto& row = result.at("model");
-  std::vector<train::Metric> metrics{
-      {"median distance (m)", row.at("median")},
-      {"resolution (m)", row.at("resolution")},
-      {"90 % distance (m)", row.at("ninety")}};
+  std::vector<train::Metric> metrics{{"median distance (m)", row.at("median")},
+                                     {"resolution (m)", row.at("resolution")},
+                                     {"90 % distance (m)", row.at("ninety")}};
   if (eval_options_.metric == LocateMetric::kResolution) {
     std::swap(metrics[0], metrics[1]);
   }
@@ -329,9 +330,10 @@ std::vector<report::Series> median_series(
     report::Series series{.name = name};
     const auto& values = medians.at(key);
     for (size_t n = 0; n < values.size(); ++n) {
-      if (values[n].is_null()) continue;  // NaN
+      // NaN is null in a file.
+      if (values[n].is_null() || std::isnan(values[n].get<double>())) continue;
       series.x.push_back(place(n));
-      series.y.push_back(values[n]);
+      series.y.push_back(std::max(kShownError, values[n].get<double>()));
     }
     all.push_back(std::move(series));
   };
@@ -356,28 +358,29 @@ void Locate::draw(torch::nn::Module& module, const json& result, int64_t cases,
   auto& model = as_locator(module);
   model.eval();
   if (!result.empty()) {
-    report.figure("hits", curves(result),
-                  "The more sensors fire, the better an event is known.");
+    report.figure(
+        "hits", curves(result),
+        "The more sensors fire, the better an event is known. What is below "
+        "a micrometre is drawn there.");
     const double shell = result.at("radius").get<double>() / kRadii;
     report.figure(
         "radius",
-        report::LinePlot{
-            .title = "Error by place",
-            .x = {.label = "distance from the centre (m)"},
-            .y = {.label = "median distance (m)", .log = true},
-            .series = median_series(result.at("by_radius"),
-                                    [&](size_t n) {
-                                      return shell *
-                                             (static_cast<double>(n) + 0.5);
-                                    })},
+        report::LinePlot{.title = "Error by place",
+                         .x = {.label = "distance from the centre (m)"},
+                         .y = {.label = "median distance (m)", .log = true},
+                         .series = median_series(
+                             result.at("by_radius"),
+                             [&](size_t n) {
+                               return shell * (static_cast<double>(n) + 0.5);
+                             })},
         "Events by their distance from the centre of the detector.");
     report.figure(
         "residuals",
-        report::LinePlot{.title = "Residuals",
-                         .x = {.label = "answer - truth, a coordinate (m)"},
-                         .y = {.label = "density (1/m)"},
-                         .series = {histogram_series(result.at("residuals"),
-                                                     "ours")}},
+        report::LinePlot{
+            .title = "Residuals",
+            .x = {.label = "answer - truth, a coordinate (m)"},
+            .y = {.label = "density (1/m)"},
+            .series = {histogram_series(result.at("residuals"), "ours")}},
         "All three coordinates together.");
     if (result.contains("pulls")) {
       report::LinePlot plot{.title = "Pulls",
@@ -385,7 +388,8 @@ void Locate::draw(torch::nn::Module& module, const json& result, int64_t cases,
                             .y = {.label = "density"}};
       plot.series.push_back(
           histogram_series(result.at("pulls").at("histogram"), "ours"));
-      report::Series normal{.name = "normal", .style = report::Series::Style::kDashed};
+      report::Series normal{.name = "normal",
+                            .style = report::Series::Style::kDashed};
       for (const double x : plot.series.front().x) {
         normal.x.push_back(x);
         normal.y.push_back(std::exp(-x * x / 2) /
@@ -416,18 +420,18 @@ void Locate::draw_event(models::Locator& model, int64_t index,
       .title = fmt::format("Event {}", index + 1),
       .value_label = "hit time (ns)",
       .points = detector().positions(),
-      .values = test_events_.times[index].masked_fill(
-          hits.logical_not(), std::nan("")),
+      .values = test_events_.times[index].masked_fill(hits.logical_not(),
+                                                      std::nan("")),
       .known_name = "sensor, hit",
       .unknown_name = "not hit",
       .lines = outline(detector().volume()),
       .marks = {{"event", truth}, {"located", located.position[0]}}};
   report.figure(
       fmt::format("event-{}", index + 1), scene,
-      fmt::format("{} of {} sensors fired; located {:.3g} m from the event.",
-                  hits.sum().item<int64_t>(), detector().sensors(),
-                  distances(located.position, truth.unsqueeze(0))
-                      .item<double>()));
+      fmt::format(
+          "{} of {} sensors fired; located {:.3g} m from the event.",
+          hits.sum().item<int64_t>(), detector().sensors(),
+          distances(located.position, truth.unsqueeze(0)).item<double>()));
 }
 
 void Locate::draw_attention(models::Locator& model,
@@ -450,17 +454,16 @@ void Locate::draw_attention(models::Locator& model,
       .panel_width = 460,
       .panel_height = 90};
   for (size_t n = 0; n < layers.size(); ++n) {
-    maps.rows.push_back({.bar_label = "weight",
-                         .panels = {{fmt::format("layer {}", n + 1),
-                                     layers[n]}}});
+    maps.rows.push_back(
+        {.bar_label = "weight",
+         .panels = {{fmt::format("layer {}", n + 1), layers[n]}}});
   }
   report.figure("attention", maps,
                 fmt::format("Mean attention over {} events.", count));
 }
 
 std::string Locate::predict(torch::nn::Module& module, const std::string& input,
-                            const std::string& output,
-                            const Runtime& runtime) {
+                            const std::string& output, const Runtime& runtime) {
   runtime_ = runtime;
   auto& model = as_locator(module);
   model.eval();
@@ -471,8 +474,7 @@ std::string Locate::predict(torch::nn::Module& module, const std::string& input,
       locate(model, {torch::zeros({table.size(), 3}, runtime.options()),
                      table.times.to(runtime.options()),
                      table.hits.to(runtime.device)});
-  std::vector<data::Column> columns{
-      {"event", table.names.to(torch::kFloat64)}};
+  std::vector<data::Column> columns{{"event", table.names.to(torch::kFloat64)}};
   const char* axes[] = {"x", "y", "z"};
   for (int64_t d = 0; d < 3; ++d) {
     columns.push_back({axes[d], located.position.select(1, d)});

@@ -384,7 +384,7 @@ TEST_F(Verbs, SolveDrawsAPageAndEvalRepeatsIt) {
       path("") + " --name h -s points.per_axis=8 -s train.epochs=2 " +
       "-s eval.per_axis=12");
   ASSERT_EQ(outcome.status, 0) << outcome.output;
-  for (const char* text : {"relative L2", "at t=0: u", "report:"}) {
+  for (const char* text : {"relative L2", "on x=0: u", "report:"}) {
     EXPECT_NE(outcome.output.find(text), std::string::npos) << outcome.output;
   }
   const auto page = read_file(folder / "h/report.html");
@@ -394,6 +394,46 @@ TEST_F(Verbs, SolveDrawsAPageAndEvalRepeatsIt) {
   const auto first = nlohmann::json::parse(read_file(folder / "h/result.json"));
   const auto again = json_of("eval " + path("h") + " --json");
   EXPECT_EQ(again.at("relative_l2"), first.at("relative_l2"));
+}
+
+TEST_F(Verbs, LocateTrainsDrawsAndPredictsFromATableOfHits) {
+  write_file_atomically(folder / "events.yaml",
+                        "task: locate\n"
+                        "data: {events: 256, held_back: 64}\n"
+                        "model: {width: 16, layers: 1, feed_forward: 16}\n"
+                        "train: {max_steps: 40, batch: 32}\n"
+                        "eval: {events: 200, classical: 50}\n"
+                        "report: {cases: 1}\n");
+  const auto result = json_of("train " + path("events.yaml") + " --runs " +
+                              path("") + " --name e --json --threads 1");
+  EXPECT_LT(result.at("classical").at("least_squares").at("median"), 1e-9);
+  const auto page = read_file(folder / "e/report.html");
+  for (const char* text : {"event-1", "pulls", "maximum likelihood"}) {
+    EXPECT_NE(page.find(text), std::string::npos) << text;
+  }
+  write_file_atomically(folder / "hits.csv",
+                        "event,sensor,time\n5,1,40\n5,2,41\n5,3,42\n5,8,45\n"
+                        "9,2,30\n9,3,50\n9,4,45\n9,6,31\n");
+  const auto outcome =
+      testing::propagator("predict " + path("e") + " --input " +
+                          path("hits.csv") + " --output " + path("out.csv"));
+  ASSERT_EQ(outcome.status, 0) << outcome.output;
+  const auto columns = data::read_csv(path("out.csv"));
+  ASSERT_EQ(columns.size(), 7u);
+  EXPECT_EQ(columns[0].name, "event");
+  EXPECT_TRUE(
+      torch::equal(columns[0].values, torch::tensor({5, 9}, torch::kFloat64)));
+  EXPECT_EQ(columns[6].name, "sigma_z");
+  EXPECT_GT(columns[6].values.min().item<double>(), 0);
+  write_file_atomically(folder / "bad.csv", "event,sensor,time\n5,9,40\n");
+  const auto bad =
+      testing::propagator("predict " + path("e") + " --input " +
+                          path("bad.csv") + " --output " + path("no.csv"));
+  EXPECT_EQ(bad.status, 3) << bad.output;
+  EXPECT_NE(bad.output.find("expected a sensor from 1 to 8, got 9"),
+            std::string::npos)
+      << bad.output;
+  EXPECT_FALSE(fs::exists(folder / "no.csv"));
 }
 
 TEST_F(Verbs, EveryProblemIsGoodAndItsExactSolutionSolvesIt) {

@@ -56,13 +56,13 @@ bool same_bits(const Located& a, const Located& b) {
 }
 
 TEST(ModelsHitFormer, DefaultsAreAsStated) {
-  // Waves of 4 octaves make 9 numbers of one.
+  // A number, its square and waves of 4 octaves make 10.
   const auto known = HitFormerOptions().make({});
   const int64_t layer = 4 * 64 * 64 + 2 * 64 * 128 + 9 * 64 + 128;
-  const int64_t rest = 28 * 64 + 64 * 65 + 64 + 4 * layer + 128 + 9 * 65;
-  EXPECT_EQ(nn::parameter_count(*known), rest + 19 * 64 + 9 * 64);
+  const int64_t rest = 31 * 64 + 64 * 65 + 64 + 4 * layer + 128 + 9 * 65;
+  EXPECT_EQ(nn::parameter_count(*known), rest + 21 * 64 + 10 * 64);
   const auto unknown = HitFormerOptions().make({.event_time_known = false});
-  EXPECT_EQ(nn::parameter_count(*unknown), rest + 10 * 64);
+  EXPECT_EQ(nn::parameter_count(*unknown), rest + 11 * 64);
 }
 
 TEST(ModelsHitFormer, OrderOfSensorsDoesNotMatter) {

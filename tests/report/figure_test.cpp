@@ -68,8 +68,17 @@ TEST_F(ReportFigure, EveryKindIsDrawnAndKeepsDataAndScript) {
   bars.categories = {"a_b", "c"};
   bars.bars = {{"x", {1e-5, 2e-3}}, {"y", {1, 2}}};
   figures.add("bars", bars);
+  Scene scene{.title = "Event",
+              .value_label = "time (ns)",
+              .points = torch::eye(3, torch::kFloat64),
+              .values = torch::tensor({1.0, 2.5, kNaN}, torch::kFloat64),
+              .known_name = "hit",
+              .unknown_name = "not hit"};
+  scene.lines = {torch::eye(3, torch::kFloat64).slice(0, 0, 2)};
+  scene.marks = {{"truth", torch::zeros({3}, torch::kFloat64)}};
+  figures.add("scene", scene);
   figures.draw();
-  for (const char* name : {"lines", "maps", "bars"}) {
+  for (const char* name : {"lines", "maps", "bars", "scene"}) {
     for (const char* ending : {".dat", ".gp", ".png", ".svg"}) {
       const auto file = figures.path() / (std::string(name) + ending);
       EXPECT_TRUE(fs::exists(file) && fs::file_size(file) > 50) << file;
@@ -111,6 +120,15 @@ TEST_F(ReportFigure, WithoutGnuplotTheDataStayAndOldPicturesGo) {
   figures.draw();
   EXPECT_FALSE(fs::exists(figures.path() / "lines.png"));
   EXPECT_TRUE(fs::exists(figures.path() / "lines.dat"));
+}
+
+TEST(ReportFigureScript, ASceneTellsPointsWithoutAValueApart) {
+  const auto script = write_script(
+      Scene{.points = torch::tensor({{1.0, 2.0, 3.0}, {4.0, 5.0, 6.0}}),
+            .values = torch::tensor({7.5, kNaN})});
+  const auto& text = script.files[0].text;
+  EXPECT_NE(text.find("\n1\t2\t3\t7.5\n"), std::string::npos) << text;
+  EXPECT_NE(text.find("\n4\t5\t6\n"), std::string::npos) << text;
 }
 
 TEST(ReportFigureScript, DataHoldTheNumbersWithGapsWhereALogHasNone) {
