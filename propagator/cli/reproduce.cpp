@@ -5,7 +5,9 @@
 #include "propagator/core/error.h"
 #include "propagator/core/files.h"
 #include "propagator/core/log.h"
+#include "propagator/report/gnuplot.h"
 #include "propagator/report/table.h"
+#include "propagator/train/history.h"
 
 namespace propagator::cli {
 namespace {
@@ -43,17 +45,22 @@ std::vector<Row> find_rows(const Options& o) {
   return rows;
 }
 
+std::string run_name(const Row& row, int64_t seed) {
+  return fmt::format("{}-seed-{}", row.file.stem().string(), seed);
+}
+fs::path run_path(const Options& o, const Row& row, int64_t seed) {
+  return fs::path(o.runs) / run_name(row, seed);
+}
+
 // Trains and tests a row with one seed, or takes up what is there. The exit
 // code, and the result if it is 0.
 std::pair<int, json> run_seed(const Options& o, const Row& row, int64_t seed) {
   auto document = config::Document::from_file(row.file);
   document.set("seed", std::to_string(seed), "--seeds");
-  document.set("name",
-               fmt::format("{}-seed-{}", row.file.stem().string(), seed),
-               "the row's name");
+  document.set("name", run_name(row, seed), "the row's name");
   o.overrides.apply_to(document);
   const tasks::Experiment experiment(document);
-  const auto path = fs::path(o.runs) / experiment.run().name;
+  const auto path = run_path(o, row, seed);
   if (fs::exists(path)) {
     auto run = train::RunDirectory::open(path);
     const tasks::Experiment there(config::Document::from_file(run.config()));
@@ -136,6 +143,18 @@ json summarise(const Options& o, const Row& row,
           {"result", typical}};
 }
 
+// The rows in one figure beside their files, where the task has one.
+void draw_rows(const Options& o, const train::Task& task,
+               const std::vector<train::ReproducedRow>& rows) {
+  const auto figure = task.draw_rows(rows);
+  if (rows.size() < 2 || !figure) return;
+  report::FigureFolder folder(fs::path(o.out) / "figures");
+  const auto name = o.rows.substr(0, o.rows.find('/'));
+  folder.add(name, figure->figure);
+  folder.draw();
+  log::info("written {}", (folder.path() / (name + ".svg")).string());
+}
+
 // "5, 2 of them failed"
 std::string seeds_text(const json& summary) {
   const auto failed = summary.at("failed").get<int64_t>();
@@ -148,10 +167,13 @@ int reproduce(const Options& o) {
   report::Table table(
       {"row", "mode", "metric", "ours", "document", "band", "seeds"});
   bool all_inside = true;
+  std::vector<train::ReproducedRow> rows;
+  std::unique_ptr<tasks::Experiment> last;
   for (const auto& row : find_rows(o)) {
     auto document = config::Document::from_file(row.file);
     o.overrides.apply_to(document);
-    const tasks::Experiment experiment(document);
+    last = std::make_unique<tasks::Experiment>(document);
+    const auto& experiment = *last;
     const double most = experiment.reproduce().most;
     std::vector<json> results;
     const int64_t seeds = o.seeds > 0 ? o.seeds : experiment.reproduce().seeds;
@@ -162,6 +184,10 @@ int reproduce(const Options& o) {
     }
     const auto summary = summarise(o, row, experiment, results);
     const auto file = fs::path(o.out) / (row.name + ".json");
+    const auto seed = summary.at("result").at("seed").get<int64_t>();
+    rows.push_back(
+        {row.file.stem().string(), summary,
+         train::read_history(run_path(o, row, seed) / "metrics.jsonl")});
     write_file_atomically(file, summary.dump(2) + "\n");
     const double value = summary.at("value");
     const bool inside = most == 0 || value <= most;
@@ -177,6 +203,7 @@ int reproduce(const Options& o) {
                seeds_text(summary)});
     log::info("written {}", file.string());
   }
+  draw_rows(o, last->task(), rows);
   fmt::print("\n{}", table.text());
   return static_cast<int>(all_inside ? ExitCode::kOk : ExitCode::kOutsideBand);
 }

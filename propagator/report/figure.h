@@ -32,14 +32,14 @@ struct LinePlot {
 };
 
 struct BarChart {
-  std::string title;
-  Axis y;
-  std::vector<std::string> categories;
+  std::string title = "";
+  Axis y = {};
+  std::vector<std::string> categories = {};
   struct Bars {
     std::string name;
     std::vector<double> values;  // one a category
   };
-  std::vector<Bars> bars;
+  std::vector<Bars> bars = {};
 };
 
 // A matrix as colours. Row 0 is drawn at the top; NaN cells are grey.

@@ -33,7 +33,7 @@ double field_size(const HeatSizes& s) {
 }
 
 struct TimedSteps {
-  Timing ms;
+  Spread ms;
   double weights;  // of the model
 };
 

@@ -65,6 +65,9 @@ class Locate : public train::Task {
   report::LinePlot curves(const nlohmann::json& result) const override;
   void draw(torch::nn::Module& model, const nlohmann::json& result,
             int64_t cases, report::Report& report) override;
+  // Resolution against training, with that of least squares.
+  std::optional<train::CaptionedFigure> draw_rows(
+      std::span<const train::ReproducedRow> rows) const override;
   std::string predict(torch::nn::Module& model, const std::string& input,
                       const std::string& output,
                       const Runtime& runtime) override;

@@ -407,6 +407,33 @@ void Locate::draw(torch::nn::Module& module, const json& result, int64_t cases,
   draw_attention(model, report);
 }
 
+std::optional<train::CaptionedFigure> Locate::draw_rows(
+    std::span<const train::ReproducedRow> rows) const {
+  report::LinePlot plot{.title = "Resolution in training",
+                        .x = {.label = "step"},
+                        .y = {.label = "resolution (m)", .log = true}};
+  for (const auto& row : rows) {
+    const auto& validation = row.history.validation;
+    const auto found = validation.terms.find("resolution");
+    if (found == validation.terms.end()) continue;
+    plot.series.push_back({row.name, validation.step, found->second});
+  }
+  if (plot.series.empty()) return std::nullopt;
+  // Fits of events in the same detector: the first row's.
+  const auto& result = rows.front().summary.at("result");
+  if (result.contains("classical")) {
+    const double limit =
+        result.at("classical").at("least_squares").at("resolution");
+    const auto& steps = plot.series.front().x;
+    plot.series.push_back({"least squares",
+                           {steps.front(), steps.back()},
+                           {limit, limit},
+                           report::Series::Style::kDashed});
+  }
+  return train::CaptionedFigure{
+      plot, "Of events held back from training, at each validation."};
+}
+
 void Locate::draw_event(models::Locator& model, int64_t index,
                         report::Report& report) const {
   const auto& all = sample(data::Split::kTest);

@@ -204,6 +204,25 @@ report::LinePlot Solve::curves(const json& result) const {
   return plot;
 }
 
+std::optional<train::CaptionedFigure> Solve::draw_rows(
+    std::span<const train::ReproducedRow> rows) const {
+  report::BarChart chart;
+  chart.title = "Relative L2";
+  chart.y.label = "relative L2";
+  chart.y.log = true;
+  chart.bars.push_back({"ours, median of seeds", {}});
+  chart.bars.push_back({"document, mean of seeds", {}});
+  for (const auto& row : rows) {
+    chart.categories.push_back(row.name);
+    chart.bars[0].values.push_back(row.summary.at("value"));
+    const auto& document = row.summary.at("document");
+    chart.bars[1].values.push_back(document.is_null() ? std::nan("")
+                                                      : document.get<double>());
+  }
+  return train::CaptionedFigure{chart,
+                                "Each row of the document that was run."};
+}
+
 void Solve::draw(torch::nn::Module& module, const json& result, int64_t,
                  report::Report& report) {
   if (result.contains("error_along")) {

@@ -17,6 +17,7 @@
 #include "propagator/data/split.h"
 #include "propagator/nn/init.h"
 #include "propagator/report/report.h"
+#include "propagator/train/history.h"
 
 namespace propagator::train {
 
@@ -71,6 +72,19 @@ struct Summary {
 struct Metric {
   std::string name;
   double value;
+};
+
+// A row of `reproduce`.
+struct ReproducedRow {
+  std::string name;        // "wave-pinnsformer"
+  nlohmann::json summary;  // as its file under results/ has it
+  History history;         // of the seed with the median
+};
+
+// A figure and what it shows.
+struct CaptionedFigure {
+  report::Figure figure;
+  std::string caption;
 };
 
 // A task is the data, the loss and the metrics that a model is trained for.
@@ -137,6 +151,11 @@ class Task {
   // answers.
   virtual void draw(torch::nn::Module& model, const nlohmann::json& result,
                     int64_t cases, report::Report& report) = 0;
+  // Several rows of this task in one figure; nothing where it has none.
+  virtual std::optional<CaptionedFigure> draw_rows(
+      std::span<const ReproducedRow>) const {
+    return std::nullopt;
+  }
   // Figures of the model itself: weights, encodings, masks.
   virtual void draw_model(torch::nn::Module&, report::Report&) {}
 

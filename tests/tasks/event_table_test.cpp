@@ -32,10 +32,9 @@ TEST_F(TasksEventTable, ReadsHitsInAnyOrder) {
       write("7,8,3.5\n-2,1,0\n7,1,30\n-2,5,12\n-2,2,1e1\n"), detector);
   EXPECT_TRUE(torch::equal(table.names, torch::tensor({7, -2}, torch::kInt64)));
   ASSERT_EQ(table.times.sizes(), (std::vector<int64_t>{2, 8}));
-  const auto times = torch::tensor(
-      {{30.0, 0.0, 0.0, 0.0, 0.0, 0.0, 0.0, 3.5},
-       {0.0, 10.0, 0.0, 0.0, 12.0, 0.0, 0.0, 0.0}},
-      torch::kFloat64);
+  const auto times = torch::tensor({{30.0, 0.0, 0.0, 0.0, 0.0, 0.0, 0.0, 3.5},
+                                    {0.0, 10.0, 0.0, 0.0, 12.0, 0.0, 0.0, 0.0}},
+                                   torch::kFloat64);
   EXPECT_TRUE(torch::equal(table.times, times));
   auto hits = times != 0;
   hits[1][0] = true;  // at time 0

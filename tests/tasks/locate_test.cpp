@@ -61,8 +61,7 @@ TEST(TasksLocate, LossesAreThoseOfTheAnswers) {
     const auto model = e.make_model(kRuntime);
     model->eval();
     const auto positions = torch::tensor({3, 0, 17}, torch::kInt64);
-    const auto loss =
-        e.task().loss(*model, data::Split::kTrain, positions);
+    const auto loss = e.task().loss(*model, data::Split::kTrain, positions);
     const auto detector = physics::make_detector({});
     const auto events = physics::draw_events(detector, 0, 0, 64);
     const auto truth = events.vertices.index_select(0, positions);
@@ -137,8 +136,8 @@ TEST(TasksLocate, AResultHasTheModelAndTheFitsOfTheSameEvents) {
 }
 
 TEST(TasksLocate, ModeAndMetricFollowTheConfiguration) {
-  const auto e = experiment(
-      std::string(kDocument) + "detector: {efficiency: published, light: 4}\n");
+  const auto e = experiment(std::string(kDocument) +
+                            "detector: {efficiency: published, light: 4}\n");
   EXPECT_EQ(e.task().mode(), "published");
   const auto other = Experiment(config::Document::from_text(
       "task: locate\neval: {metric: resolution}\n", "test"));
