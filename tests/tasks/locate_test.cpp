@@ -160,6 +160,25 @@ TEST(TasksLocate, ContradictionsAreRefused) {
             std::string::npos);
 }
 
+TEST(TasksLocate, RowsAreOneFigureWithTheClassicalLimit) {
+  const auto e = experiment(kDocument);
+  train::ReproducedRow row{.name = "a", .summary = {}, .history = {}};
+  row.summary["result"]["classical"]["least_squares"]["resolution"] = 0.25;
+  row.history.validation.step = {10, 20};
+  row.history.validation.terms["resolution"] = {2, 1};
+  auto other = row;
+  other.name = "b";
+  const std::vector rows{row, other};
+  const auto figure = e.task().draw_rows(rows);
+  ASSERT_TRUE(figure.has_value());
+  const auto& plot = std::get<report::LinePlot>(figure->figure);
+  ASSERT_EQ(plot.series.size(), 3u);
+  EXPECT_EQ(plot.series[1].name, "b");
+  EXPECT_EQ(plot.series[1].y, (std::vector<double>{2, 1}));
+  EXPECT_EQ(plot.series[2].x, (std::vector<double>{10, 20}));
+  EXPECT_EQ(plot.series[2].y, (std::vector<double>{0.25, 0.25}));
+}
+
 class TasksLocateRun : public ::testing::TestWithParam<const char*> {
  protected:
   train::Checkpoint run(const std::string& name,

@@ -270,6 +270,22 @@ TEST(TasksSolve, LaterPointsCountOnceEarlierOnesAreSolved) {
   EXPECT_LT(counts[5].item<double>(), 0.9);  // or the test would tell nothing
 }
 
+TEST(TasksSolve, RowsAreBarsBesideTheDocuments) {
+  const auto e = experiment("");
+  train::ReproducedRow row{.name = "a", .summary = {}, .history = {}};
+  row.summary = {{"value", 0.5}, {"document", 0.25}};
+  auto other = row;
+  other.summary = {{"value", 0.125}, {"document", nullptr}};
+  const std::vector rows{row, other};
+  const auto figure = e.task().draw_rows(rows);
+  ASSERT_TRUE(figure.has_value());
+  const auto& chart = std::get<report::BarChart>(figure->figure);
+  EXPECT_EQ(chart.categories.size(), 2u);
+  EXPECT_EQ(chart.bars[0].values, (std::vector<double>{0.5, 0.125}));
+  EXPECT_EQ(chart.bars[1].values[0], 0.25);
+  EXPECT_TRUE(std::isnan(chart.bars[1].values[1]));
+}
+
 TEST(TasksSolve, ContradictionsAreRefused) {
   EXPECT_THROW(experiment("", "sampling: grid, adaptive: no"), ConfigError);
   EXPECT_THROW(experiment("loss: {balance: ntk, boundary: 0}\n"), ConfigError);
