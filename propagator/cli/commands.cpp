@@ -154,8 +154,13 @@ TrainedModel load_trained(const std::string& run, const std::string& from,
 
 TrainedModel load_for_pages(const std::string& run, const std::string& from,
                             Overrides overrides, Weights weights) {
-  overrides.assignments.insert(overrides.assignments.begin(),
-                               "data.storage=stream");
+  // A page needs few of many cases, where a task has them on a disk.
+  const auto stored =
+      config::Document::from_file(train::RunDirectory::open(run).config());
+  if (stored.get("data.storage")) {
+    overrides.assignments.insert(overrides.assignments.begin(),
+                                 "data.storage=stream");
+  }
   auto trained = load_trained(run, from, overrides, weights);
   trained.experiment->task().prepare(trained.experiment->run().seed,
                                      trained.runtime);

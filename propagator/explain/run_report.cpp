@@ -107,7 +107,7 @@ RunReport write_run_report(const tasks::Experiment& experiment,
     report.section("Training");
     draw_history(history, report);
   }
-  report.section("Fields");
+  report.section("Test");
   report.text(fmt::format("Computed from the best weights of {}, on {} in {}.",
                           weights, runtime.device_name(),
                           config::name_of(runtime.precision)));

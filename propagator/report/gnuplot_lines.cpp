@@ -47,6 +47,10 @@ std::string axis_commands(char which, const Axis& axis) {
   if (axis.log) {
     text += fmt::format("set logscale {}\n{}", which, log_ticks(which, axis));
   }
+  // Longer numbers would run into one another.
+  if (which == 'x' && !axis.log && axis.last >= 1e4) {
+    text += "set format x '%.0s%c'\n";  // 20k
+  }
   if (axis.first != axis.last) {
     text += fmt::format("set {}range [{}:{}]\n", which, plain(axis.first),
                         plain(axis.last));

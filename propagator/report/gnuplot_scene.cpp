@@ -16,7 +16,7 @@ std::string row_of(const torch::Tensor& point) {
 }  // namespace
 
 GnuplotScript write_script(const Scene& scene) {
-  GnuplotScript script{520, 430, ""};
+  GnuplotScript script{500, 420, ""};
   const auto points = scene.points.to(torch::kCPU, torch::kFloat64);
   const auto values = scene.values.to(torch::kCPU, torch::kFloat64);
   script.body = script.file(".dat") +
@@ -24,8 +24,9 @@ GnuplotScript write_script(const Scene& scene) {
                     "set title {} tc rgb '#222222'\n"
                     "set view 68, 32\nset view equal xyz\nunset border\n"
                     "unset tics\nset xyplane relative 0\n"
-                    "set key at screen 0.5, 0.05 center horizontal samplen 1 "
-                    "tc rgb '#222222'\n"
+                    "set lmargin 0\nset bmargin 3\n"
+                    "set key bmargin center horizontal samplen 0.5 width -2 tc "
+                    "rgb '#222222'\n"
                     "set colorbox user origin 0.86, 0.3 size 0.025, 0.45\n"
                     "set cblabel {} tc rgb '#222222'\n"
                     "set cbtics tc rgb '#222222'\n{}",

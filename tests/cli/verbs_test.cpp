@@ -394,6 +394,8 @@ TEST_F(Verbs, SolveDrawsAPageAndEvalRepeatsIt) {
   const auto first = nlohmann::json::parse(read_file(folder / "h/result.json"));
   const auto again = json_of("eval " + path("h") + " --json");
   EXPECT_EQ(again.at("relative_l2"), first.at("relative_l2"));
+  const auto report = testing::propagator("report " + path("h"));
+  EXPECT_EQ(report.status, 0) << report.output;
 }
 
 TEST_F(Verbs, LocateTrainsDrawsAndPredictsFromATableOfHits) {
@@ -418,6 +420,8 @@ TEST_F(Verbs, LocateTrainsDrawsAndPredictsFromATableOfHits) {
       testing::propagator("predict " + path("e") + " --input " +
                           path("hits.csv") + " --output " + path("out.csv"));
   ASSERT_EQ(outcome.status, 0) << outcome.output;
+  const auto report = testing::propagator("report " + path("e"));
+  EXPECT_EQ(report.status, 0) << report.output;
   const auto columns = data::read_csv(path("out.csv"));
   ASSERT_EQ(columns.size(), 7u);
   EXPECT_EQ(columns[0].name, "event");
