@@ -29,14 +29,13 @@ struct LocateEvalOptions {
   void describe(config::Schema& schema);
 };
 
-// How far answers are from the truth, for n events.
-struct DistanceErrors {
-  double resolution = 0;  // document 002's: mean over batches of 32 of √MSE, m
-  double median = 0, ninety = 0, mean = 0;  // of the distance, m
+// The fits beside a network, as a result has them and in words.
+struct FitName {
+  const char *key, *text;
 };
-// positions, truth: (N, 3)
-DistanceErrors distance_errors(const torch::Tensor& positions,
-                               const torch::Tensor& truth);
+inline constexpr FitName kFits[] = {
+    {"least_squares", "least squares"},
+    {"maximum_likelihood", "maximum likelihood"}};
 
 // Task `locate`: given which sensors of a detector fired, and when, where was
 // the event? Document 002. Events are simulated; classical fits of the same
@@ -82,6 +81,12 @@ class Locate : public train::Task {
     int64_t size() const { return vertices.size(0); }
   };
 
+  // Events by how many sensors they hit, and by their shell about the centre.
+  struct Classes {
+    torch::Tensor hits, shells;  // (N)
+  };
+  static constexpr int64_t kRadii = 8;  // shells, of equal thickness
+
   models::DetectorShape shape() const;
   // Events of a split; for training those of the round.
   physics::Events draw_split(data::Split split, int64_t round) const;
@@ -91,6 +96,12 @@ class Locate : public train::Task {
   models::Located locate(models::Locator& model, const Sample& events) const;
   // Events per second that the model locates.
   double rate_of(models::Locator& model, const Sample& events) const;
+  // Medians of the errors of the first events.
+  void add_medians(const std::string& key, const torch::Tensor& error,
+                   const Classes& classes, nlohmann::json& result) const;
+  // Fits of the first `count` test events.
+  void add_fits(const Classes& classes, int64_t count,
+                nlohmann::json& result) const;
   bool by_likelihood() const;
   void draw_event(models::Locator& model, int64_t index,
                   report::Report& report) const;

@@ -1,7 +1,5 @@
 #include "propagator/tasks/locate.h"
 
-#include <cmath>
-
 #include "propagator/core/error.h"
 #include "propagator/tasks/experiment.h"
 #include "propagator/train/trainer.h"
@@ -32,27 +30,6 @@ const char* const kSmall =
 const char* const kDocument =
     "model: {name: event_former, width: 8, heads: 2, feed_forward: 8, layers: "
     "1}\n";
-
-TEST(TasksLocate, DistancesAgainstClosedForms) {
-  // Errors of 1, 2, … 100 m along x: two batches of 32, and two shorter.
-  const auto truth = testing::random({100, 3}, "truth");
-  auto answers = truth.clone();
-  answers.select(1, 0) += torch::arange(1, 101, torch::kFloat64);
-  const auto errors = distance_errors(answers, truth);
-  EXPECT_NEAR(errors.mean, 50.5, 1e-9);
-  EXPECT_NEAR(errors.median, 51, 1);
-  EXPECT_NEAR(errors.ninety, 90, 1);
-  double resolution = 0;
-  for (int first = 1; first <= 100; first += 32) {
-    double squares = 0;
-    int count = 0;
-    for (int n = first; n < first + 32 && n <= 100; ++n, ++count) {
-      squares += n * n;
-    }
-    resolution += std::sqrt(squares / (3 * count)) / 4;
-  }
-  EXPECT_NEAR(errors.resolution, resolution, 1e-9);
-}
 
 TEST(TasksLocate, LossesAreThoseOfTheAnswers) {
   for (const char* text : {kSmall, kDocument}) {
