@@ -39,7 +39,8 @@ TEST(TasksLocationErrors, MediansOfClassesAndNoneOfFewEvents) {
     EXPECT_NEAR(medians[static_cast<size_t>(n)], 43.5 + n, 2);
   }
   EXPECT_TRUE(std::isnan(medians[3]));
-  EXPECT_TRUE(std::isnan(medians_by(classes.slice(0, 0, 30), values.slice(0, 0, 30), 1)[0]));
+  EXPECT_TRUE(std::isnan(
+      medians_by(classes.slice(0, 0, 30), values.slice(0, 0, 30), 1)[0]));
 }
 
 TEST(TasksLocationErrors, DensitiesOfUniformNumbers) {
@@ -57,8 +58,8 @@ TEST(TasksLocationErrors, PullsUndoTheCovariance) {
   const auto factor = torch::tensor(
       {{2.0, 0.0, 0.0}, {-1.0, 0.5, 0.0}, {0.3, 4.0, 0.1}}, torch::kFloat64);
   const auto u = testing::random({2, 4000, 3}, "u").abs();
-  const auto z = torch::sqrt(-2 * torch::log(u[0])) *
-                 torch::cos(2 * M_PI * u[1]);
+  const auto z =
+      torch::sqrt(-2 * torch::log(u[0])) * torch::cos(2 * M_PI * u[1]);
   const auto position = testing::random({4000, 3}, "place");
   const models::Located located{position, factor.expand({4000, 3, 3})};
   const auto truth = position + torch::matmul(z, factor.t());
