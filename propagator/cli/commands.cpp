@@ -135,10 +135,11 @@ fs::path choose_checkpoint(const train::RunDirectory& run,
   return all.back();
 }
 
-TrainedModel load_trained(const std::string& run, const std::string& from,
-                          const Overrides& overrides, Weights weights) {
-  const auto directory = train::RunDirectory::open(run);
-  auto document = config::Document::from_file(directory.config());
+namespace {
+
+TrainedModel load(const train::RunDirectory& directory,
+                  config::Document document, const std::string& from,
+                  const Overrides& overrides, Weights weights) {
   overrides.apply_to_run(document,
                          {"eval.", "report.", "data.file", "data.storage"});
   TrainedModel trained;
@@ -152,16 +153,25 @@ TrainedModel load_trained(const std::string& run, const std::string& from,
   return trained;
 }
 
+}  // namespace
+
+TrainedModel load_trained(const std::string& run, const std::string& from,
+                          const Overrides& overrides, Weights weights) {
+  const auto directory = train::RunDirectory::open(run);
+  return load(directory, config::Document::from_file(directory.config()), from,
+              overrides, weights);
+}
+
 TrainedModel load_for_pages(const std::string& run, const std::string& from,
                             Overrides overrides, Weights weights) {
   // A page needs few of many cases, where a task has them on a disk.
-  const auto stored =
-      config::Document::from_file(train::RunDirectory::open(run).config());
-  if (stored.get("data.storage")) {
+  const auto directory = train::RunDirectory::open(run);
+  const auto document = config::Document::from_file(directory.config());
+  if (document.get("data.storage")) {
     overrides.assignments.insert(overrides.assignments.begin(),
                                  "data.storage=stream");
   }
-  auto trained = load_trained(run, from, overrides, weights);
+  auto trained = load(directory, document, from, overrides, weights);
   trained.experiment->task().prepare(trained.experiment->run().seed,
                                      trained.runtime);
   return trained;

@@ -16,23 +16,22 @@ std::string first_comment(const fs::path& file) {
   return text.substr(2, text.find('\n') - 2);
 }
 
+template <class Kind>
+void print_kinds(const std::map<std::string, Kind>& kinds) {
+  for (const auto& [name, kind] : kinds) {
+    fmt::print("  {:<38} {}\n", name, kind.help);
+  }
+}
+
 int show() {
   fmt::print("Tasks\n");
-  for (const auto& [name, kind] : tasks::all_tasks()) {
-    fmt::print("  {:<38} {}\n", name, kind.help);
-  }
+  print_kinds(tasks::all_tasks());
   fmt::print("\nModels of forecast\n");
-  for (const auto& [name, kind] : models::forecasters()) {
-    fmt::print("  {:<38} {}\n", name, kind.help);
-  }
+  print_kinds(models::forecasters());
   fmt::print("\nModels of locate\n");
-  for (const auto& [name, kind] : models::locators()) {
-    fmt::print("  {:<38} {}\n", name, kind.help);
-  }
+  print_kinds(models::locators());
   fmt::print("\nModels of solve\n");
-  for (const auto& [name, kind] : models::field_nets()) {
-    fmt::print("  {:<38} {}\n", name, kind.help);
-  }
+  print_kinds(models::field_nets());
   fmt::print("\nProblems (propagator solve NAME)\n");
   for (const auto& [name, path] : known_problems()) {
     fmt::print("  {:<38} {}\n", name, first_comment(path));

@@ -152,7 +152,9 @@ void draw_rows(const Options& o, const train::Task& task,
   const auto name = o.rows.substr(0, o.rows.find('/'));
   folder.add(name, figure->figure);
   folder.draw();
-  log::info("written {}", (folder.path() / (name + ".svg")).string());
+  const bool drawn = report::FigureFolder::can_draw();
+  log::info("written {}",
+            (folder.path() / (name + (drawn ? ".svg" : ".gp"))).string());
 }
 
 // "5, 2 of them failed"

@@ -13,7 +13,6 @@ namespace {
 
 using autodiff::Condition;
 using autodiff::Derivative;
-using autodiff::Environment;
 using autodiff::Jet;
 using torch::Tensor;
 

@@ -4,7 +4,6 @@
 #include <torch/utils.h>
 
 #include "propagator/core/error.h"
-#include "propagator/core/log.h"
 #include "propagator/tasks/event_table.h"
 
 namespace propagator::tasks {

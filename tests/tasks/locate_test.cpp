@@ -1,8 +1,7 @@
 #include "propagator/tasks/locate.h"
 
 #include "propagator/core/error.h"
-#include "propagator/tasks/experiment.h"
-#include "propagator/train/trainer.h"
+#include "tasks/training.h"
 #include "testing.h"
 
 namespace propagator::tasks {
@@ -160,15 +159,8 @@ class TasksLocateRun : public ::testing::TestWithParam<const char*> {
  protected:
   train::Checkpoint run(const std::string& name,
                         const std::optional<std::filesystem::path>& from) {
-    const auto e = experiment(GetParam());
-    e.task().prepare(0, kRuntime);
-    const auto model = e.make_model(kRuntime);
-    train::Trainer trainer(e.task(), model, e.train(), 0, kRuntime, e.yaml());
-    if (from) trainer.restore(train::load_checkpoint(*from));
-    auto directory = train::RunDirectory::create(folder / name, false, "");
-    trainer.run(directory);
-    return train::load_checkpoint(
-        train::checkpoint_path(folder / name / "checkpoints", 6));
+    return testing::trained_to(6, experiment(GetParam()), kRuntime,
+                               folder / name, from);
   }
 
   testing::TemporaryFolder folder;

@@ -3,8 +3,7 @@
 #include <torch/autograd.h>
 #include <torch/utils.h>
 
-#include "propagator/tasks/experiment.h"
-#include "propagator/train/trainer.h"
+#include "tasks/training.h"
 #include "testing.h"
 
 namespace propagator::tasks {
@@ -147,14 +146,7 @@ class TasksSolveRun
         "keep_checkpoints: 9}\n" +
             std::string(GetParam().first),
         std::string("per_axis: 6, ") + GetParam().second);
-    e.task().prepare(0, runtime);
-    const auto model = e.make_model(runtime);
-    train::Trainer trainer(e.task(), model, e.train(), 0, runtime, e.yaml());
-    if (from) trainer.restore(train::load_checkpoint(*from));
-    auto directory = train::RunDirectory::create(folder / name, false, "");
-    trainer.run(directory);
-    return train::load_checkpoint(
-        train::checkpoint_path(folder / name / "checkpoints", kSteps));
+    return testing::trained_to(kSteps, e, runtime, folder / name, from);
   }
 
   const Runtime runtime{torch::kCPU, Precision::kFloat64};
