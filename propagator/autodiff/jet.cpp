@@ -7,6 +7,7 @@
 #include <numbers>
 #include <stdexcept>
 
+#include "propagator/kernels/jet_linear.h"
 #include "propagator/kernels/jet_waves.h"
 
 namespace propagator::autodiff {
@@ -234,14 +235,21 @@ Jet linear(const Jet& x, const Tensor& weight, const Tensor& bias) {
   if (is_constant(x)) {
     return {torch::linear(x.rows(), weight, bias), x.layout()};
   }
-  // The bias as the product with one more column that only the value has
-  // would copy the rows; a padded bias is added in place of that.
-  const auto product = torch::matmul(x.rows(), weight.t());
-  std::vector<int64_t> shape(static_cast<size_t>(product.dim()), 1);
-  shape.front() = product.size(0);
-  auto first = torch::zeros(shape, product.options());
-  first[0].fill_(1);
-  return {torch::addcmul(product, first, bias), x.layout()};
+  if (allows_kernels(x)) {
+    return {kernels::jet_linear(x.rows(), weight, bias), x.layout()};
+  }
+  const auto products = torch::matmul(x.rows(), weight.t());
+  return {with_value(products[0] + bias, products), x.layout()};
+}
+
+Jet linear_of_waves(const Jet& x, const Tensor& w1, const Tensor& w2,
+                    const Tensor& weight, const Tensor& bias) {
+  if (is_constant(x) || !allows_kernels(x)) {
+    return linear(waves(x, w1, w2), weight, bias);
+  }
+  return {kernels::jet_waves_linear(x.rows(), w1, w2, weight, bias,
+                                    x.layout().orders()),
+          x.layout()};
 }
 
 Jet compose(const Jet& x, const std::vector<Tensor>& f) {

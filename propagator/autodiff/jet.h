@@ -123,6 +123,10 @@ Jet reciprocal(const Jet& x);
 Jet pow(const Jet& x, double exponent);
 // w₁ sin x + w₂ cos x with scalar weights, the activation of PINNsFormer.
 Jet waves(const Jet& x, const torch::Tensor& w1, const torch::Tensor& w2);
+// linear(waves(x, w1, w2), weight, bias) in half the memory.
+Jet linear_of_waves(const Jet& x, const torch::Tensor& w1,
+                    const torch::Tensor& w2, const torch::Tensor& weight,
+                    const torch::Tensor& bias);
 
 // Over dimension `dim` of the value, counted from the end (-1 is the last).
 Jet sum(const Jet& x, int64_t dim, bool keepdim);

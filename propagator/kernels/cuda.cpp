@@ -248,31 +248,31 @@ torch::Tensor jet_waves_cuda(const torch::Tensor& rows, const torch::Tensor& w1,
   const auto y = torch::empty_like(rows);
   dispatch(rows, [&](auto real) {
     using Real = decltype(real);
-    launch_jet_waves<Real>(pointer<Real>(rows), pointer<Real>(w1),
-                           pointer<Real>(w2), rows.numel() / o.rows(), o.first,
-                           o.second, pointer<Real>(y), getCurrentCUDAStream());
+    launch_jet_waves<Real>({rows.numel() / o.rows(), o.first, o.second},
+                           pointer<Real>(rows), pointer<Real>(w1),
+                           pointer<Real>(w2), pointer<Real>(y),
+                           getCurrentCUDAStream());
   });
   return y;
 }
 
-JetWavesGradients jet_waves_backward_cuda(const torch::Tensor& rows,
-                                          const torch::Tensor& grad,
-                                          const torch::Tensor& w1,
-                                          const torch::Tensor& w2,
-                                          const JetOrders& o) {
+WaveWeightGradients jet_waves_backward_cuda(
+    const torch::Tensor& rows, const torch::Tensor& grad,
+    const torch::Tensor& w1, const torch::Tensor& w2, const JetOrders& o,
+    torch::Tensor dx, torch::Tensor values) {
   const int64_t entries = rows.numel() / o.rows();
-  const auto dx = torch::empty_like(rows);
   const auto partial = torch::empty({2, jet_waves_blocks(entries)},
                                     rows.options().dtype(torch::kFloat64));
   dispatch(rows, [&](auto real) {
     using Real = decltype(real);
     launch_jet_waves_backward<Real>(
-        pointer<Real>(rows), pointer<Real>(grad), pointer<Real>(w1),
-        pointer<Real>(w2), entries, o.first, o.second, pointer<Real>(dx),
+        {entries, o.first, o.second}, pointer<Real>(rows), pointer<Real>(grad),
+        pointer<Real>(w1), pointer<Real>(w2), pointer<Real>(dx),
+        values.defined() ? pointer<Real>(values) : nullptr,
         pointer<double>(partial), getCurrentCUDAStream());
   });
   const auto sums = partial.sum(1).to(rows.scalar_type());
-  return {dx, sums.narrow(0, 0, 1), sums.narrow(0, 1, 1)};
+  return {sums.narrow(0, 0, 1), sums.narrow(0, 1, 1)};
 }
 
 LayerNormed layer_norm_cuda(const torch::Tensor& x, const torch::Tensor& weight,

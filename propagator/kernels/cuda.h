@@ -59,16 +59,12 @@ JetAttentionGradients jet_attention_backward_cuda(
     const torch::Tensor& q, const torch::Tensor& kv, const torch::Tensor& bias,
     const torch::Tensor& grad, int64_t heads, const JetOrders& orders);
 
-struct JetWavesGradients {
-  torch::Tensor rows, w1, w2;
-};
 torch::Tensor jet_waves_cuda(const torch::Tensor& rows, const torch::Tensor& w1,
                              const torch::Tensor& w2, const JetOrders& orders);
-JetWavesGradients jet_waves_backward_cuda(const torch::Tensor& rows,
-                                          const torch::Tensor& grad,
-                                          const torch::Tensor& w1,
-                                          const torch::Tensor& w2,
-                                          const JetOrders& orders);
+WaveWeightGradients jet_waves_backward_cuda(
+    const torch::Tensor& rows, const torch::Tensor& grad,
+    const torch::Tensor& w1, const torch::Tensor& w2, const JetOrders& orders,
+    torch::Tensor dx, torch::Tensor values);
 
 LayerNormed layer_norm_cuda(const torch::Tensor& x, const torch::Tensor& weight,
                             const torch::Tensor& bias, double eps);

@@ -36,20 +36,19 @@ struct Block {
 };
 
 template <class Real>
-void forward_block(const Real* x, Real* y, int64_t stride, int64_t count,
-                   Real w1, Real w2, const JetOrders& o) {
-  const Block<Real> b(x, count, w1, w2);
-  std::copy_n(b.f, count, y);
+void forward_block(const Block<Real>& b, const Real* x, Real* y, int64_t stride,
+                   const JetOrders& o) {
+  std::copy_n(b.f, b.count, y);
   for (int64_t r = 1; r <= o.first; ++r) {
     const Real* x1 = x + r * stride;
     Real* y1 = y + r * stride;
-    for (int64_t i = 0; i < count; ++i) y1[i] = b.g[i] * x1[i];
+    for (int64_t i = 0; i < b.count; ++i) y1[i] = b.g[i] * x1[i];
   }
   for (int64_t r = 1; r <= o.second; ++r) {
     const Real* x1 = x + r * stride;
     const Real* x2 = x1 + o.first * stride;
     Real* y2 = y + (r + o.first) * stride;
-    for (int64_t i = 0; i < count; ++i) {
+    for (int64_t i = 0; i < b.count; ++i) {
       y2[i] = b.g[i] * x2[i] - Real(0.5) * b.f[i] * x1[i] * x1[i];
     }
   }
@@ -63,10 +62,9 @@ struct WeightSums {
 //   dx_0 = G dy_0 - F a - G c / 2,  dx_1 = G dy_1 - F x_1 dy_2,  dx_2 = G dy_2,
 //   dw₁ = (dy_0 - c / 2) sin + a cos,  dw₂ = (dy_0 - c / 2) cos - a sin.
 template <class Real>
-WeightSums backward_block(const Real* x, const Real* dy, Real* dx,
-                          int64_t stride, int64_t count, Real w1, Real w2,
-                          const JetOrders& o) {
-  const Block<Real> b(x, count, w1, w2);
+WeightSums backward_block(const Block<Real>& b, const Real* x, const Real* dy,
+                          Real* dx, int64_t stride, const JetOrders& o) {
+  const int64_t count = b.count;
   Real a[kBlock] = {}, c[kBlock] = {};
   for (int64_t r = 1; r <= o.first; ++r) {
     const Real* x1 = x + r * stride;
@@ -117,16 +115,16 @@ Tensor forward_cpu(const Tensor& x, const Tensor& w1, const Tensor& w2,
     auto* to = y.data_ptr<scalar_t>();
     const auto a = w1.item<scalar_t>(), b = w2.item<scalar_t>();
     for_blocks(stride, [&](int64_t, int64_t at, int64_t count) {
-      forward_block(from + at, to + at, stride, count, a, b, orders);
+      const Block<scalar_t> block(from + at, count, a, b);
+      forward_block(block, from + at, to + at, stride, orders);
     });
   });
   return y;
 }
 
-JetWavesGradients backward_cpu(const Tensor& x, const Tensor& dy,
-                               const Tensor& w1, const Tensor& w2,
-                               const JetOrders& orders) {
-  auto dx = torch::empty_like(x);
+WaveWeightGradients backward_cpu(const Tensor& x, const Tensor& dy,
+                                 const Tensor& w1, const Tensor& w2,
+                                 const JetOrders& orders, Tensor dx, Tensor y) {
   const int64_t stride = x.numel() / x.size(0);
   std::vector<WeightSums> parts(
       static_cast<size_t>((stride + kBlock - 1) / kBlock));
@@ -134,10 +132,13 @@ JetWavesGradients backward_cpu(const Tensor& x, const Tensor& dy,
     const auto* from = x.data_ptr<scalar_t>();
     const auto* given = dy.data_ptr<scalar_t>();
     auto* to = dx.data_ptr<scalar_t>();
+    auto* values = y.defined() ? y.data_ptr<scalar_t>() : nullptr;
     const auto a = w1.item<scalar_t>(), b = w2.item<scalar_t>();
     for_blocks(stride, [&](int64_t n, int64_t at, int64_t count) {
+      const Block<scalar_t> block(from + at, count, a, b);
+      if (values) forward_block(block, from + at, values + at, stride, orders);
       parts[static_cast<size_t>(n)] = backward_block(
-          from + at, given + at, to + at, stride, count, a, b, orders);
+          block, from + at, given + at, to + at, stride, orders);
     });
   });
   WeightSums sums;  // in the order of the blocks, whoever computed them
@@ -149,7 +150,7 @@ JetWavesGradients backward_cpu(const Tensor& x, const Tensor& dy,
   const auto scalar = [&](double sum) {
     return torch::full({1}, sum, torch::kFloat64).to(x.options());
   };
-  return {dx, scalar(sums.w1), scalar(sums.w2)};
+  return {scalar(sums.w1), scalar(sums.w2)};
 }
 
 class JetWaves : public torch::autograd::Function<JetWaves> {
@@ -161,9 +162,7 @@ class JetWaves : public torch::autograd::Function<JetWaves> {
     context->save_for_backward({x, w1, w2});
     context->saved_data["first"] = first;
     context->saved_data["second"] = second;
-    const JetOrders orders{first, second};
-    return x.is_cuda() ? jet_waves_cuda(x, w1, w2, orders)
-                       : forward_cpu(x, w1, w2, orders);
+    return jet_waves_values(x, w1, w2, {first, second});
   }
 
   static torch::autograd::variable_list backward(
@@ -172,16 +171,30 @@ class JetWaves : public torch::autograd::Function<JetWaves> {
     const auto saved = context->get_saved_variables();
     const JetOrders orders{context->saved_data["first"].toInt(),
                            context->saved_data["second"].toInt()};
-    const auto dy = gradients[0].contiguous();
-    const auto d =
-        saved[0].is_cuda()
-            ? jet_waves_backward_cuda(saved[0], dy, saved[1], saved[2], orders)
-            : backward_cpu(saved[0], dy, saved[1], saved[2], orders);
-    return {d.rows, d.w1, d.w2, Tensor(), Tensor()};
+    const auto dx = torch::empty_like(saved[0]);
+    const auto dw =
+        jet_waves_backward(saved[0], gradients[0].contiguous(), saved[1],
+                           saved[2], orders, dx, /*values=*/{});
+    return {dx, dw.w1, dw.w2, Tensor(), Tensor()};
   }
 };
 
 }  // namespace
+
+Tensor jet_waves_values(const Tensor& rows, const Tensor& w1, const Tensor& w2,
+                        const JetOrders& orders) {
+  return rows.is_cuda() ? jet_waves_cuda(rows, w1, w2, orders)
+                        : forward_cpu(rows, w1, w2, orders);
+}
+
+WaveWeightGradients jet_waves_backward(const Tensor& rows, const Tensor& grad,
+                                       const Tensor& w1, const Tensor& w2,
+                                       const JetOrders& orders, Tensor dx,
+                                       Tensor values) {
+  return rows.is_cuda()
+             ? jet_waves_backward_cuda(rows, grad, w1, w2, orders, dx, values)
+             : backward_cpu(rows, grad, w1, w2, orders, dx, values);
+}
 
 Tensor jet_waves(const Tensor& rows, const Tensor& w1, const Tensor& w2,
                  const JetOrders& orders) {

@@ -5,6 +5,7 @@ namespace propagator::kernels {
 namespace {
 
 constexpr int kThreads = 256;
+constexpr int64_t kEntriesOfBlock = 4 * kThreads;
 
 __device__ void sine_and_cosine(float x, float* s, float* c) {
   sincosf(x, s, c);
@@ -13,55 +14,121 @@ __device__ void sine_and_cosine(double x, double* s, double* c) {
   sincos(x, s, c);
 }
 
-template <class Real>
-__global__ void forward(const Real* x, const Real* w1, const Real* w2,
-                        int64_t n, int64_t first, int64_t second, Real* y) {
-  const int64_t i = static_cast<int64_t>(blockIdx.x) * kThreads + threadIdx.x;
-  if (i >= n) return;
-  Real s, c;
-  sine_and_cosine(x[i], &s, &c);
-  const Real f = *w1 * s + *w2 * c, g = *w1 * c - *w2 * s;
-  y[i] = f;
-  for (int64_t r = 1; r <= first; ++r) {
-    const Real x1 = x[r * n + i];
-    y[r * n + i] = g * x1;
-    if (r <= second) {
-      const int64_t at = (r + first) * n + i;
-      y[at] = g * x[at] - Real(0.5) * f * x1 * x1;
+// The values of a thread's entries, with F = w₁ sin + w₂ cos and G = F'.
+template <class P, class Real>
+struct Waves {
+  Real s[P::kSize], c[P::kSize], f[P::kSize], g[P::kSize];
+
+  __device__ Waves(const P& x, Real w1, Real w2) {
+#pragma unroll
+    for (int n = 0; n < P::kSize; ++n) {
+      sine_and_cosine(x.at[n], &s[n], &c[n]);
+      f[n] = w1 * s[n] + w2 * c[n];
+      g[n] = w1 * c[n] - w2 * s[n];
     }
+  }
+};
+
+template <class Real>
+__device__ Real second_order(Real f, Real g, Real x1, Real x2) {
+  return g * x2 - Real(0.5) * f * x1 * x1;
+}
+
+// Calls `work(first entry)` for each pack that is this thread's.
+template <class P, class Work>
+__device__ void for_packs(int64_t entries, Work&& work) {
+  int64_t at = blockIdx.x * kEntriesOfBlock + threadIdx.x * P::kSize;
+#pragma unroll
+  for (int k = 0; k < kEntriesOfBlock / kThreads / P::kSize; ++k) {
+    if (at < entries) work(at);
+    at += kThreads * P::kSize;
   }
 }
 
-template <class Real>
-__global__ void backward(const Real* x, const Real* dy, const Real* w1,
-                         const Real* w2, int64_t n, int64_t first,
-                         int64_t second, Real* dx, double* partial) {
-  const int64_t i = static_cast<int64_t>(blockIdx.x) * kThreads + threadIdx.x;
-  double sum1 = 0, sum2 = 0;
-  if (i < n) {
-    Real s, c;
-    sine_and_cosine(x[i], &s, &c);
-    const Real f = *w1 * s + *w2 * c, g = *w1 * c - *w2 * s;
-    Real a = 0, b = 0;
+template <class P, class Real>
+__global__ void forward(JetRows rows, const Real* x, const Real* w1,
+                        const Real* w2, Real* y) {
+  const int64_t n = rows.entries, first = rows.first, second = rows.second;
+  for_packs<P>(n, [&](int64_t i) {
+    const Waves<P, Real> waves(load_pack<P>(x + i), *w1, *w2);
+    P out;
+#pragma unroll
+    for (int k = 0; k < P::kSize; ++k) out.at[k] = waves.f[k];
+    store_pack(out, y + i);
     for (int64_t r = 1; r <= first; ++r) {
-      const Real x1 = x[r * n + i], d1 = dy[r * n + i];
-      Real e1 = g * d1;
-      a += d1 * x1;
+      const auto x1 = load_pack<P>(x + r * n + i);
+#pragma unroll
+      for (int k = 0; k < P::kSize; ++k) out.at[k] = waves.g[k] * x1.at[k];
+      store_pack(out, y + r * n + i);
+      if (r > second) continue;
+      const int64_t at = (r + first) * n + i;
+      const auto x2 = load_pack<P>(x + at);
+#pragma unroll
+      for (int k = 0; k < P::kSize; ++k) {
+        out.at[k] = second_order(waves.f[k], waves.g[k], x1.at[k], x2.at[k]);
+      }
+      store_pack(out, y + at);
+    }
+  });
+}
+
+// Also writes what `forward` does to `y`, if kValues.
+template <bool kValues, class P, class Real>
+__global__ void backward(JetRows rows, const Real* x, const Real* dy,
+                         const Real* w1, const Real* w2, Real* dx, Real* y,
+                         double* partial) {
+  const int64_t n = rows.entries, first = rows.first, second = rows.second;
+  double sum1 = 0, sum2 = 0;
+  for_packs<P>(n, [&](int64_t i) {
+    const Waves<P, Real> waves(load_pack<P>(x + i), *w1, *w2);
+    P out;
+    if constexpr (kValues) {
+#pragma unroll
+      for (int k = 0; k < P::kSize; ++k) out.at[k] = waves.f[k];
+      store_pack(out, y + i);
+    }
+    Real a[P::kSize] = {}, b[P::kSize] = {};
+    for (int64_t r = 1; r <= first; ++r) {
+      const auto x1 = load_pack<P>(x + r * n + i);
+      const auto d1 = load_pack<P>(dy + r * n + i);
+      P e1;
+#pragma unroll
+      for (int k = 0; k < P::kSize; ++k) {
+        a[k] += d1.at[k] * x1.at[k];
+        e1.at[k] = waves.g[k] * d1.at[k];
+        if constexpr (kValues) out.at[k] = waves.g[k] * x1.at[k];
+      }
+      if constexpr (kValues) store_pack(out, y + r * n + i);
       if (r <= second) {
         const int64_t at = (r + first) * n + i;
-        const Real d2 = dy[at];
-        a += d2 * x[at];
-        b += d2 * x1 * x1;
-        e1 -= f * x1 * d2;
-        dx[at] = g * d2;
+        const auto x2 = load_pack<P>(x + at), d2 = load_pack<P>(dy + at);
+        P e2;
+#pragma unroll
+        for (int k = 0; k < P::kSize; ++k) {
+          a[k] += d2.at[k] * x2.at[k];
+          b[k] += d2.at[k] * x1.at[k] * x1.at[k];
+          e1.at[k] -= waves.f[k] * x1.at[k] * d2.at[k];
+          e2.at[k] = waves.g[k] * d2.at[k];
+          if constexpr (kValues) {
+            out.at[k] =
+                second_order(waves.f[k], waves.g[k], x1.at[k], x2.at[k]);
+          }
+        }
+        store_pack(e2, dx + at);
+        if constexpr (kValues) store_pack(out, y + at);
       }
-      dx[r * n + i] = e1;
+      store_pack(e1, dx + r * n + i);
     }
-    const Real d = dy[i] - Real(0.5) * b;
-    dx[i] = g * d - f * a;
-    sum1 = d * s + a * c;
-    sum2 = d * c - a * s;
-  }
+    const auto d0 = load_pack<P>(dy + i);
+#pragma unroll
+    for (int k = 0; k < P::kSize; ++k) {
+      const Real d = d0.at[k] - Real(0.5) * b[k];
+      out.at[k] = waves.g[k] * d - waves.f[k] * a[k];
+      sum1 += d * waves.s[k] + a[k] * waves.c[k];
+      sum2 += d * waves.c[k] - a[k] * waves.s[k];
+    }
+    store_pack(out, dx + i);
+  });
   __shared__ double sums[2][kThreads / 32];
   for (int step = 16; step > 0; step /= 2) {
     sum1 += __shfl_down_sync(kWholeWarp, sum1, step);
@@ -79,41 +146,63 @@ __global__ void backward(const Real* x, const Real* dy, const Real* w1,
   }
 }
 
+// Calls `launch` with the widest pack that fits all rows.
+template <class Real, class Launch, class... Pointers>
+void with_pack(int64_t entries, const Launch& launch, Pointers... pointers) {
+  if (entries % Pack<Real>::kSize == 0 && aligned_to_16(pointers...)) {
+    launch(Pack<Real>());
+  } else {
+    launch(Pack<Real, 1>());
+  }
+}
+
 }  // namespace
 
 int64_t jet_waves_blocks(int64_t entries) {
-  return blocks_for(entries, kThreads);
+  return blocks_for(entries, kEntriesOfBlock);
 }
 
 template <class Real>
-void launch_jet_waves(const Real* x, const Real* w1, const Real* w2,
-                      int64_t entries, int64_t first, int64_t second, Real* y,
-                      cudaStream_t stream) {
-  forward<<<jet_waves_blocks(entries), kThreads, 0, stream>>>(
-      x, w1, w2, entries, first, second, y);
+void launch_jet_waves(const JetRows& rows, const Real* x, const Real* w1,
+                      const Real* w2, Real* y, cudaStream_t stream) {
+  const auto launch = [&](auto pack) {
+    forward<decltype(pack)>
+        <<<jet_waves_blocks(rows.entries), kThreads, 0, stream>>>(rows, x, w1,
+                                                                  w2, y);
+  };
+  with_pack<Real>(rows.entries, launch, x, y);
 }
 
 template <class Real>
-void launch_jet_waves_backward(const Real* x, const Real* dy, const Real* w1,
-                               const Real* w2, int64_t entries, int64_t first,
-                               int64_t second, Real* dx, double* partial,
+void launch_jet_waves_backward(const JetRows& rows, const Real* x,
+                               const Real* dy, const Real* w1, const Real* w2,
+                               Real* dx, Real* y, double* partial,
                                cudaStream_t stream) {
-  backward<<<jet_waves_blocks(entries), kThreads, 0, stream>>>(
-      x, dy, w1, w2, entries, first, second, dx, partial);
+  const int64_t blocks = jet_waves_blocks(rows.entries);
+  const auto launch = [&](auto pack) {
+    using P = decltype(pack);
+    if (y != nullptr) {
+      backward<true, P><<<blocks, kThreads, 0, stream>>>(rows, x, dy, w1, w2,
+                                                         dx, y, partial);
+    } else {
+      backward<false, P><<<blocks, kThreads, 0, stream>>>(rows, x, dy, w1, w2,
+                                                          dx, y, partial);
+    }
+  };
+  with_pack<Real>(rows.entries, launch, x, dy, dx, y);
 }
 
-template void launch_jet_waves(const float*, const float*, const float*,
-                               int64_t, int64_t, int64_t, float*, cudaStream_t);
-template void launch_jet_waves(const double*, const double*, const double*,
-                               int64_t, int64_t, int64_t, double*,
-                               cudaStream_t);
-template void launch_jet_waves_backward(const float*, const float*,
-                                        const float*, const float*, int64_t,
-                                        int64_t, int64_t, float*, double*,
+template void launch_jet_waves(const JetRows&, const float*, const float*,
+                               const float*, float*, cudaStream_t);
+template void launch_jet_waves(const JetRows&, const double*, const double*,
+                               const double*, double*, cudaStream_t);
+template void launch_jet_waves_backward(const JetRows&, const float*,
+                                        const float*, const float*,
+                                        const float*, float*, float*, double*,
                                         cudaStream_t);
-template void launch_jet_waves_backward(const double*, const double*,
-                                        const double*, const double*, int64_t,
-                                        int64_t, int64_t, double*, double*,
-                                        cudaStream_t);
+template void launch_jet_waves_backward(const JetRows&, const double*,
+                                        const double*, const double*,
+                                        const double*, double*, double*,
+                                        double*, cudaStream_t);
 
 }  // namespace propagator::kernels

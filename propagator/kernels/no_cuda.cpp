@@ -63,11 +63,9 @@ torch::Tensor jet_waves_cuda(const torch::Tensor&, const torch::Tensor&,
                              const torch::Tensor&, const JetOrders&) {
   no_cuda();
 }
-JetWavesGradients jet_waves_backward_cuda(const torch::Tensor&,
-                                          const torch::Tensor&,
-                                          const torch::Tensor&,
-                                          const torch::Tensor&,
-                                          const JetOrders&) {
+WaveWeightGradients jet_waves_backward_cuda(
+    const torch::Tensor&, const torch::Tensor&, const torch::Tensor&,
+    const torch::Tensor&, const JetOrders&, torch::Tensor, torch::Tensor) {
   no_cuda();
 }
 LayerNormed layer_norm_cuda(const torch::Tensor&, const torch::Tensor&,

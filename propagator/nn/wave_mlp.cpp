@@ -12,6 +12,10 @@ WavesImpl::WavesImpl()
 
 Jet WavesImpl::forward(const Jet& x) { return autodiff::waves(x, w1_, w2_); }
 
+Jet WavesImpl::forward_into(torch::nn::Linear& layer, const Jet& x) {
+  return autodiff::linear_of_waves(x, w1_, w2_, layer->weight, layer->bias);
+}
+
 Jet apply_linear(torch::nn::Linear& layer, const Jet& x) {
   return autodiff::linear(x, layer->weight, layer->bias);
 }
@@ -28,9 +32,9 @@ WaveMlpImpl::WaveMlpImpl(const std::vector<int64_t>& widths) {
 }
 
 Jet WaveMlpImpl::forward(Jet x) {
-  for (size_t i = 0; i < linears_.size(); ++i) {
-    x = apply_linear(linears_[i], x);
-    if (i < waves_.size()) x = waves_[i]->forward(x);
+  x = apply_linear(linears_.front(), x);
+  for (size_t i = 0; i < waves_.size(); ++i) {
+    x = waves_[i]->forward_into(linears_[i + 1], x);
   }
   return x;
 }

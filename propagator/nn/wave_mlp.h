@@ -11,6 +11,8 @@ class WavesImpl : public torch::nn::Module {
  public:
   WavesImpl();
   autodiff::Jet forward(const autodiff::Jet& x);
+  // The layer of the waves, in half the memory.
+  autodiff::Jet forward_into(torch::nn::Linear& layer, const autodiff::Jet& x);
 
  private:
   torch::Tensor w1_, w2_;  // (1)

@@ -3,6 +3,13 @@
 #include <torch/utils.h>
 
 namespace propagator::train {
+namespace {
+
+// Every parameter begins at a multiple of this many numbers: products read four
+// at a time, and one scalar before a matrix would cost it half its speed.
+constexpr int64_t kAlignment = 4;
+
+}  // namespace
 
 FlatParameters::FlatParameters(torch::nn::Module& module) {
   const torch::NoGradGuard no_grad;
@@ -12,10 +19,11 @@ FlatParameters::FlatParameters(torch::nn::Module& module) {
   }
   int64_t size = 0;
   for (const auto& [name, value] : parameters) {
-    segments_.push_back({name, size, value.numel()});
-    size += value.numel();
+    const int64_t offset = (size + kAlignment - 1) / kAlignment * kAlignment;
+    segments_.push_back({name, offset, value.numel()});
+    size = offset + value.numel();
   }
-  values_ = torch::empty({size}, parameters.front().second.options())
+  values_ = torch::zeros({size}, parameters.front().second.options())
                 .set_requires_grad(false);
   gradients_ = torch::zeros_like(values_);
   for (size_t i = 0; i < segments_.size(); ++i) {

@@ -9,7 +9,8 @@ namespace propagator::train {
 
 // All trainable parameters of a module in one buffer, and their gradients in
 // another, so that an optimiser step, a norm or an all-reduce is one call. The
-// module's parameters become views of the buffer.
+// module's parameters become views of the buffer. Between them are zeros, whose
+// gradient is zero, so that each begins where memory is aligned.
 class FlatParameters {
  public:
   struct Segment {

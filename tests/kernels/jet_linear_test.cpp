@@ -1,0 +1,84 @@
+#include "propagator/kernels/jet_linear.h"
+
+#include <torch/autograd.h>
+
+#include "propagator/kernels/jet_waves.h"
+#include "testing.h"
+
+namespace propagator::kernels {
+namespace {
+
+using testing::near;
+using torch::Tensor;
+
+constexpr JetOrders kOrders{3, 2};
+
+// The output and the gradients of all inputs, for one and the same dy.
+std::vector<Tensor> run(const std::vector<Tensor>& inputs, const Tensor& y) {
+  const auto dy = testing::random(y.sizes(), "dy").to(y.options());
+  auto all = torch::autograd::grad({(y * dy).sum()}, inputs);
+  all.push_back(y);
+  return all;
+}
+
+void expect_same(const std::vector<Tensor>& ours,
+                 const std::vector<Tensor>& plain, torch::ScalarType type) {
+  // Sums over a thousand numbers round more than one of them.
+  const auto tolerance = type == torch::kFloat64
+                             ? testing::kFloat64
+                             : testing::Tolerance{1e-5, 1e-4};
+  for (size_t i = 0; i < ours.size(); ++i) {
+    EXPECT_TRUE(near(ours[i].cpu(), plain[i].cpu(), tolerance))
+        << i << " on " << ours[i].device();
+  }
+}
+
+// Calls `check(type, make)` for every device and type, where make(sizes, name)
+// is a random input.
+template <class Check>
+void everywhere(const Check& check) {
+  for (const auto& device : testing::devices()) {
+    for (const auto type : {torch::kFloat64, torch::kFloat32}) {
+      check(type, [&](torch::IntArrayRef sizes, const char* name) {
+        return testing::random(sizes, name).to(device, type).requires_grad_();
+      });
+    }
+  }
+}
+
+TEST(KernelsJetLinear, AgreesWithReference) {
+  everywhere([](auto type, const auto& make) {
+    const std::vector<Tensor> in{make({kOrders.rows(), 37, 5, 12}, "rows"),
+                                 make({28, 12}, "weight"), make({28}, "bias")};
+    expect_same(run(in, jet_linear(in[0], in[1], in[2])),
+                run(in, jet_linear_reference(in[0], in[1], in[2])), type);
+  });
+}
+
+TEST(KernelsJetLinear, PointsNeedNoGradient) {
+  everywhere([](auto type, const auto& make) {
+    const auto rows = make({3, 37, 2}, "rows").detach();
+    const std::vector<Tensor> in{make({8, 2}, "weight"), make({8}, "bias")};
+    expect_same(run(in, jet_linear(rows, in[0], in[1])),
+                run(in, jet_linear_reference(rows, in[0], in[1])), type);
+  });
+}
+
+// Widths that the kernel reads in packs, and one that it cannot.
+TEST(KernelsJetWavesLinear, AgreesWithReference) {
+  for (const int64_t width : {16, 7}) {
+    everywhere([width](auto type, const auto& make) {
+      const std::vector<Tensor> in{
+          make({kOrders.rows(), 37, width}, "rows"), make({1}, "w1"),
+          make({1}, "w2"), make({9, width}, "weight"), make({9}, "bias")};
+      const auto ours =
+          jet_waves_linear(in[0], in[1], in[2], in[3], in[4], kOrders);
+      const auto plain = jet_linear_reference(
+          jet_waves_reference(in[0], in[1], in[2], kOrders), in[3], in[4]);
+      expect_same(run(in, ours), run(in, plain), type);
+    });
+  }
+}
+
+}  // namespace
+}  // namespace propagator::kernels
