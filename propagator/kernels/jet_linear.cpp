@@ -89,8 +89,7 @@ class JetWavesLinear : public torch::autograd::Function<JetWavesLinear> {
     const auto waves = torch::empty_like(x);
     // In its place where memory is short.
     const auto dx = x.is_cuda() ? dwaves : torch::empty_like(x);
-    const auto dw =
-        jet_waves_backward(x, dwaves, w1, w2, orders, dx, waves);
+    const auto dw = jet_waves_backward(x, dwaves, w1, w2, orders, dx, waves);
     const auto d = layer_gradients(waves, dy);
     return {dx, dw.w1, dw.w2, d.weight, d.bias, Tensor(), Tensor()};
   }

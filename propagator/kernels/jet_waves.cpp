@@ -137,8 +137,8 @@ WaveWeightGradients backward_cpu(const Tensor& x, const Tensor& dy,
     for_blocks(stride, [&](int64_t n, int64_t at, int64_t count) {
       const Block<scalar_t> block(from + at, count, a, b);
       if (values) forward_block(block, from + at, values + at, stride, orders);
-      parts[static_cast<size_t>(n)] = backward_block(
-          block, from + at, given + at, to + at, stride, orders);
+      parts[static_cast<size_t>(n)] =
+          backward_block(block, from + at, given + at, to + at, stride, orders);
     });
   });
   WeightSums sums;  // in the order of the blocks, whoever computed them

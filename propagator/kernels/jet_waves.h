@@ -27,9 +27,11 @@ torch::Tensor jet_waves_values(const torch::Tensor& rows,
 struct WaveWeightGradients {
   torch::Tensor w1, w2;
 };
-WaveWeightGradients jet_waves_backward(
-    const torch::Tensor& rows, const torch::Tensor& grad,
-    const torch::Tensor& w1, const torch::Tensor& w2, const JetOrders& orders,
-    torch::Tensor dx, torch::Tensor values);
+WaveWeightGradients jet_waves_backward(const torch::Tensor& rows,
+                                       const torch::Tensor& grad,
+                                       const torch::Tensor& w1,
+                                       const torch::Tensor& w2,
+                                       const JetOrders& orders,
+                                       torch::Tensor dx, torch::Tensor values);
 
 }  // namespace propagator::kernels

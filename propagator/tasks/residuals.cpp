@@ -74,6 +74,16 @@ std::set<Derivative> derivatives_on_faces(const autodiff::Problem& problem) {
   return all;
 }
 
+// The windows of all faces, one after the other.
+Tensor windows_of(const std::vector<Face>& faces) {
+  std::vector<Tensor> windows;
+  for (const auto& face : faces) {
+    windows.push_back(face.windows);
+    if (face.opposite.defined()) windows.push_back(face.opposite);
+  }
+  return torch::cat(windows);
+}
+
 }  // namespace
 
 Probe::Probe(const std::set<Derivative>& derivatives, int64_t variables,
@@ -99,7 +109,11 @@ Residuals::Residuals(const autodiff::Problem& problem, Derivatives kind,
     : problem_(&problem) {
   const auto variables = static_cast<int64_t>(problem.domain.size());
   inside_ = Probe(problem.derivatives(), variables, kind, runtime);
-  on_faces_ = Probe(derivatives_on_faces(problem), variables, kind, runtime);
+  auto derivatives = derivatives_on_faces(problem);
+  on_faces_ = Probe(derivatives, variables, kind, runtime);
+  if (!runtime.device.is_cuda()) return;
+  derivatives.merge(problem.derivatives());
+  at_once_ = Probe(derivatives, variables, kind, runtime);
 }
 
 std::vector<Tensor> Residuals::of_equations(const Environment& fields) const {
@@ -127,28 +141,40 @@ Residuals::Answer Residuals::answer(models::FieldNet& model,
   return {torch::stack(fields, -1), of_equations(environment)};
 }
 
-std::vector<std::vector<Tensor>> Residuals::of_faces(
-    models::FieldNet& model, const std::vector<Face>& faces) const {
+Residuals::OfFaces Residuals::of_faces(models::FieldNet& model,
+                                       const std::vector<Face>& faces) const {
   if (faces.empty()) return {};
-  std::vector<Tensor> windows;
-  for (const auto& face : faces) {
-    windows.push_back(face.windows);
-    if (face.opposite.defined()) windows.push_back(face.opposite);
+  return of_faces(on_faces_.at(model, windows_of(faces)), faces);
+}
+
+Residuals::All Residuals::everywhere(models::FieldNet& model,
+                                     const Tensor& windows,
+                                     const std::vector<Face>& faces) const {
+  if (!at_once_ || faces.empty()) {
+    return {of_equations(model, windows), of_faces(model, faces)};
   }
-  const auto all = on_faces_.at(model, torch::cat(windows));
-  std::vector<std::vector<Tensor>> residuals;
+  const auto on_faces = windows_of(faces);
+  const int64_t inside = windows.size(0);
+  const auto all = at_once_->at(model, torch::cat({windows, on_faces}));
+  return {of_equations(narrow(all, 0, inside)),
+          of_faces(narrow(all, inside, on_faces.size(0)), faces)};
+}
+
+Residuals::OfFaces Residuals::of_faces(const Environment& fields,
+                                       const std::vector<Face>& faces) const {
+  OfFaces residuals;
   int64_t begin = 0;
   for (const auto& face : faces) {
     auto& left = residuals.emplace_back();
     const auto count = face.windows.size(0);
-    const auto here = narrow(all, begin, count);
+    const auto here = narrow(fields, begin, count);
     begin += count;
     if (!face.condition->is_periodic()) {
       const auto residual = face.condition->residual.evaluate(here).value();
       left.push_back(face.first_token ? residual.narrow(1, 0, 1) : residual);
       continue;
     }
-    const auto there = narrow(all, begin, count);
+    const auto there = narrow(fields, begin, count);
     begin += count;
     for (const auto& quantity : face.condition->matched) {
       left.push_back(here.field(quantity).value() -

@@ -1,5 +1,6 @@
 #pragma once
 
+#include <optional>
 #include <set>
 #include <vector>
 
@@ -64,15 +65,28 @@ class Residuals {
 
   // Of each face; a periodic condition has one for each quantity it matches.
   // All faces pass through the network together.
-  std::vector<std::vector<torch::Tensor>> of_faces(
-      models::FieldNet& model, const std::vector<Face>& faces) const;
+  using OfFaces = std::vector<std::vector<torch::Tensor>>;
+  OfFaces of_faces(models::FieldNet& model,
+                   const std::vector<Face>& faces) const;
+
+  // Both. On a GPU, where a call costs more than a few points, in one pass
+  // through the network with all derivatives everywhere.
+  struct All {
+    std::vector<torch::Tensor> equations;
+    OfFaces faces;
+  };
+  All everywhere(models::FieldNet& model, const torch::Tensor& windows,
+                 const std::vector<Face>& faces) const;
 
  private:
   std::vector<torch::Tensor> of_equations(
       const autodiff::Environment& fields) const;
+  OfFaces of_faces(const autodiff::Environment& fields,
+                   const std::vector<Face>& faces) const;
 
   const autodiff::Problem* problem_ = nullptr;
   Probe inside_, on_faces_;
+  std::optional<Probe> at_once_;  // on a GPU
 };
 
 }  // namespace propagator::tasks

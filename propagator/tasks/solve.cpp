@@ -341,10 +341,8 @@ int64_t Solve::size(data::Split split) const {
   return split == data::Split::kTrain ? windows_.size(0) : validation_.size(0);
 }
 
-std::vector<Tensor> Solve::training_residuals(models::FieldNet& model,
-                                              const Tensor& positions) const {
-  auto residuals =
-      residuals_.of_equations(model, windows_.index_select(0, positions));
+std::vector<Tensor> Solve::in_order_of_time(std::vector<Tensor> residuals,
+                                            const Tensor& positions) const {
   if (!slab_of_.defined()) return residuals;
   const auto roots =
       counts_.sqrt().index_select(0, slab_of_.index_select(0, positions));
@@ -357,11 +355,12 @@ train::Loss Solve::loss(torch::nn::Module& module, data::Split split,
   auto& model = as_field_net(module);
   const bool training = split == data::Split::kTrain;
   const auto where = positions.to(runtime_.device);
-  std::vector<Tensor> squares{
-      mean_square(training ? training_residuals(model, where)
-                           : residuals_.of_equations(
-                                 model, validation_.index_select(0, where)))};
-  for (const auto& residuals : residuals_.of_faces(model, faces_)) {
+  const auto& points = training ? windows_ : validation_;
+  const auto left =
+      residuals_.everywhere(model, points.index_select(0, where), faces_);
+  std::vector<Tensor> squares{mean_square(
+      training ? in_order_of_time(left.equations, where) : left.equations)};
+  for (const auto& residuals : left.faces) {
     squares.push_back(mean_square(residuals));
   }
   const auto terms = torch::stack(squares);

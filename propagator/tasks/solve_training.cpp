@@ -97,8 +97,9 @@ Tensor Solve::adaptive_points(models::FieldNet& model, int64_t round) const {
 void Solve::rebalance(models::FieldNet& model, int64_t step) {
   const auto all =
       torch::arange(windows_.size(0), windows_.options().dtype(torch::kInt64));
-  std::vector<TermResiduals> terms{
-      [&] { return training_residuals(model, all); }};
+  std::vector<TermResiduals> terms{[&] {
+    return in_order_of_time(residuals_.of_equations(model, windows_), all);
+  }};
   for (const auto& face : faces_) {
     terms.emplace_back(
         [&] { return residuals_.of_faces(model, {face}).front(); });

@@ -148,5 +148,33 @@ TEST(TasksResiduals, FacesTogetherGiveWhatEachGivesAlone) {
   }
 }
 
+// On a GPU both are one pass through the network.
+TEST(TasksResiduals, EverywhereIsEquationsAndFaces) {
+  const auto problem = burgers();
+  for (const auto& device : testing::devices()) {
+    const auto net = network("pinnsformer");
+    net->to(device);
+    const auto windows = some_windows().to(device);
+    std::vector<Face> faces;
+    for (const auto& condition : problem.conditions) {
+      faces.push_back({&condition, /*first_token=*/true, windows * 0.5});
+      if (condition.is_periodic()) faces.back().opposite = windows * 0.3;
+    }
+    const Residuals residuals(problem, Derivatives::kHonest,
+                              {device, Precision::kFloat64});
+    const auto all = residuals.everywhere(*net, windows, faces);
+    EXPECT_TRUE(near(all.equations[0],
+                     residuals.of_equations(*net, windows)[0], kExact));
+    const auto on_faces = residuals.of_faces(*net, faces);
+    ASSERT_EQ(all.faces.size(), on_faces.size());
+    for (size_t f = 0; f < on_faces.size(); ++f) {
+      ASSERT_EQ(all.faces[f].size(), on_faces[f].size());
+      for (size_t n = 0; n < on_faces[f].size(); ++n) {
+        EXPECT_TRUE(near(all.faces[f][n], on_faces[f][n], kExact));
+      }
+    }
+  }
+}
+
 }  // namespace
 }  // namespace propagator::tasks
