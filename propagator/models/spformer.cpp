@@ -46,6 +46,9 @@ void SpFormerOptions::describe(config::Schema& s) {
   s.field("fourier", fourier, {.help = "frequencies of them", .min = 1});
   s.field("fourier_scale", fourier_scale,
           {.help = "their spread, in periods over the domain", .min = 0});
+  s.field("fourier_time", fourier_time,
+          {.help = "their spread along time; 0: as along the others",
+           .min = 0});
 }
 
 void SpFormerOptions::validate(const FieldDomain& domain) const {
@@ -105,8 +108,11 @@ void SpFormer::initialise(int64_t seed) {
   const auto shape = frequencies_.sizes();
   const auto u = stream.uniform({2, shape[0], shape[1]}, 0, 1, torch::kFloat64);
   const auto radius = torch::sqrt(-2 * torch::log1p(-u[0]));
-  frequencies_.copy_(radius * torch::cos(2 * std::numbers::pi * u[1]) *
-                     options_.fourier_scale);
+  auto spread = torch::full({shape[1]}, options_.fourier_scale, u.options());
+  if (options_.fourier_time > 0 && domain_.time >= 0) {
+    spread[domain_.time] = options_.fourier_time;
+  }
+  frequencies_.copy_(radius * torch::cos(2 * std::numbers::pi * u[1]) * spread);
 }
 
 Jet SpFormer::forward(const Jet& points) {

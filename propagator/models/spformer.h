@@ -21,6 +21,7 @@ struct SpFormerOptions : FieldNetOptions {
   TokenFeatures features = TokenFeatures::kFourier;
   int64_t fourier = 64;
   double fourier_scale = 1;
+  double fourier_time = 0;  // 0: as along the others
 
   void describe(config::Schema& schema) override;
   void validate(const FieldDomain& domain) const override;

@@ -163,8 +163,8 @@ TEST(TasksResiduals, EverywhereIsEquationsAndFaces) {
     const Residuals residuals(problem, Derivatives::kHonest,
                               {device, Precision::kFloat64});
     const auto all = residuals.everywhere(*net, windows, faces);
-    EXPECT_TRUE(near(all.equations[0],
-                     residuals.of_equations(*net, windows)[0], kExact));
+    EXPECT_TRUE(near(all.equations[0], residuals.of_equations(*net, windows)[0],
+                     kExact));
     const auto on_faces = residuals.of_faces(*net, faces);
     ASSERT_EQ(all.faces.size(), on_faces.size());
     for (size_t f = 0; f < on_faces.size(); ++f) {
