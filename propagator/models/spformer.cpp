@@ -46,9 +46,9 @@ void SpFormerOptions::describe(config::Schema& s) {
   s.field("fourier", fourier, {.help = "frequencies of them", .min = 1});
   s.field("fourier_scale", fourier_scale,
           {.help = "their spread, in periods over the domain", .min = 0});
-  s.field("fourier_time", fourier_time,
-          {.help = "their spread along time; 0: as along the others",
-           .min = 0});
+  s.field(
+      "fourier_time", fourier_time,
+      {.help = "their spread along time; 0: as along the others", .min = 0});
 }
 
 void SpFormerOptions::validate(const FieldDomain& domain) const {
