@@ -145,11 +145,9 @@ std::vector<Orders> candidates(const std::vector<size_t>& support,
   return all;
 }
 
-}  // namespace
-
-DerivativePlan::DerivativePlan(const std::set<Derivative>& derivatives,
-                               int64_t variables)
-    : variables_(variables) {
+// Those of order 1 or more.
+std::vector<Orders> needed_orders(const std::set<Derivative>& derivatives,
+                                  int64_t variables) {
   std::vector<Orders> needed;
   for (const auto& derivative : derivatives) {
     if (std::ssize(derivative.orders) != variables ||
@@ -161,11 +159,27 @@ DerivativePlan::DerivativePlan(const std::set<Derivative>& derivatives,
     }
     if (derivative.order() > 0) needed.push_back(derivative.orders);
   }
+  return needed;
+}
+
+bool is_pure(const Orders& alpha) {
+  return std::ranges::count(alpha, 0) == std::ssize(alpha) - 1;
+}
+
+int64_t total_of(const Orders& alpha) {
+  return std::accumulate(alpha.begin(), alpha.end(), int64_t{0});
+}
+
+}  // namespace
+
+DerivativePlan::DerivativePlan(const std::set<Derivative>& derivatives,
+                               int64_t variables)
+    : variables_(variables) {
+  auto needed = needed_orders(derivatives, variables);
   // The highest first, so that the layout's orders fall and lower ones find
   // their directions there already; pure ones before mixed, which use theirs.
   const auto rank = [](const Orders& alpha) {
-    return std::tuple(-std::accumulate(alpha.begin(), alpha.end(), int64_t{0}),
-                      -std::ranges::count(alpha, 0), alpha);
+    return std::tuple(-total_of(alpha), -std::ranges::count(alpha, 0), alpha);
   };
   std::ranges::sort(needed, {}, rank);
   for (const auto& alpha : needed) {
@@ -174,8 +188,52 @@ DerivativePlan::DerivativePlan(const std::set<Derivative>& derivatives,
   layout_ = JetLayout(reach_);
 }
 
+DerivativePlan::DerivativePlan(const std::set<Derivative>& derivatives,
+                               int64_t variables, const SecondOrderSum& sum)
+    : variables_(variables) {
+  std::vector<int> signs;
+  for (const auto& [alpha, factor] : sum) {
+    if (std::ssize(alpha) != variables || !is_pure(alpha) ||
+        total_of(alpha) != 2 || factor == 0) {
+      throw std::invalid_argument(
+          "[DerivativePlan] expected a sum of second derivatives by one "
+          "variable each");
+    }
+    auto axis = alpha;
+    for (auto& entry : axis) entry /= 2;
+    const auto place = place_of(axis, 2, std::sqrt(std::abs(factor)));
+    signs.push_back(factor < 0 ? -1 : 1);
+    terms_[alpha];
+    if (place == 0) terms_[alpha].push_back({place, 2 / factor});
+  }
+  for (const auto& alpha : needed_orders(derivatives, variables)) {
+    if (sum.contains(alpha)) continue;
+    if (total_of(alpha) != 1) {
+      throw std::invalid_argument(fmt::format(
+          "[DerivativePlan] expected first derivatives beside the sum, got "
+          "({})",
+          fmt::join(alpha, ", ")));
+    }
+    const auto place = place_of(alpha, 1, 1);
+    terms_[alpha] = {{place, 1 / scales_[static_cast<size_t>(place)]}};
+  }
+  layout_ = JetLayout::summed(reach_, signs);
+}
+
+int64_t DerivativePlan::place_of(const Orders& direction, int64_t reach,
+                                 double scale) {
+  const auto known = std::ranges::find(directions_, direction);
+  const auto place = known - directions_.begin();
+  if (known == directions_.end()) {
+    directions_.push_back(direction);
+    scales_.push_back(scale);
+    reach_.push_back(reach);
+  }
+  return place;
+}
+
 void DerivativePlan::add(const Orders& alpha) {
-  const int64_t n = std::accumulate(alpha.begin(), alpha.end(), int64_t{0});
+  const int64_t n = total_of(alpha);
   std::vector<size_t> support, everywhere;
   for (size_t i = 0; i < alpha.size(); ++i) {
     if (alpha[i] > 0) support.push_back(i);
@@ -213,11 +271,7 @@ void DerivativePlan::add(const Orders& alpha) {
   auto& terms = terms_[alpha];
   for (size_t i = 0; i < pool.size(); ++i) {
     if (std::abs((*w)[i]) < kNothing) continue;
-    const auto known = std::ranges::find(directions_, pool[i]);
-    terms.push_back({known - directions_.begin(), (*w)[i]});
-    if (known != directions_.end()) continue;
-    directions_.push_back(pool[i]);
-    reach_.push_back(n);
+    terms.push_back({place_of(pool[i], n, 1), (*w)[i]});
   }
 }
 
@@ -225,8 +279,10 @@ torch::Tensor DerivativePlan::directions(torch::TensorOptions options) const {
   auto table = torch::empty({std::ssize(directions_), variables_},
                             torch::TensorOptions().dtype(torch::kFloat64));
   double* entry = table.data_ptr<double>();
-  for (const auto& direction : directions_) {
-    entry = std::ranges::copy(direction, entry).out;
+  for (size_t r = 0; r < directions_.size(); ++r) {
+    for (const int64_t whole : directions_[r]) {
+      *entry++ = static_cast<double>(whole) * scales_[r];
+    }
   }
   return table.to(options.requires_grad(false));
 }
@@ -261,7 +317,7 @@ torch::Tensor DerivativePlan::derivative(const Jet& fields,
       total = torch::add(total, row, weight);
     }
   }
-  return total;
+  return total.defined() ? total : torch::zeros_like(rows[0]);
 }
 
 Environment DerivativePlan::environment(const torch::Tensor& points,
@@ -275,7 +331,7 @@ Environment DerivativePlan::environment(const torch::Tensor& points,
 
 std::string DerivativePlan::recipe(
     const Orders& orders, const std::vector<std::string>& variables) const {
-  const int64_t n = std::accumulate(orders.begin(), orders.end(), int64_t{0});
+  const int64_t n = total_of(orders);
   std::string text;
   for (const auto& [direction, weight] : terms_.at(orders)) {
     std::string along;

@@ -28,10 +28,19 @@ class DerivativePlan {
     double weight;  // of its coefficient of the derivative's order
   };
   using Orders = std::vector<int64_t>;
+  // Second derivatives by one variable each, and their factors in a sum.
+  using SecondOrderSum = std::map<Orders, double>;
 
   DerivativePlan() = default;  // values alone
   // Of D variables. std::invalid_argument if a derivative has not D orders.
   DerivativePlan(const std::set<Derivative>& derivatives, int64_t variables);
+  // One whose second derivatives are all wanted as multiples of one sum Σ f
+  // u_ii and in no other way, which a jet carries in one row (along √|f| of
+  // each axis). It gives the sum, over the first's factor, as the first of
+  // them, and zero as the others: a formula with these factors has its value
+  // from that.
+  DerivativePlan(const std::set<Derivative>& derivatives, int64_t variables,
+                 const SecondOrderSum& sum);
 
   const JetLayout& layout() const { return layout_; }
   // (R, D), a copy from the host: to be made once, not at every step.
@@ -44,7 +53,8 @@ class DerivativePlan {
   // Points (…, D) and all derivatives there, as plain values, for an equation.
   Environment environment(const torch::Tensor& points, const Jet& fields) const;
 
-  // Row by row, and how each derivative is put together from them.
+  // Row by row, as whole numbers, and how each derivative is put together from
+  // them.
   const std::vector<Orders>& direction_list() const { return directions_; }
   const std::map<Orders, std::vector<Term>>& terms() const { return terms_; }
   // "2 c2(x)", "0.5 c2(x+t) - 0.5 c2(x-t)"
@@ -53,9 +63,12 @@ class DerivativePlan {
 
  private:
   void add(const Orders& alpha);
+  // The place of a direction, which goes to order `reach` if it is new.
+  int64_t place_of(const Orders& direction, int64_t reach, double scale);
 
   int64_t variables_ = 0;
   std::vector<Orders> directions_;
+  std::vector<double> scales_;  // of the whole numbers
   std::vector<int64_t> reach_;  // the order to which each direction goes
   std::map<Orders, std::vector<Term>> terms_;
   JetLayout layout_;

@@ -1,5 +1,6 @@
 #include "propagator/autodiff/expression.h"
 
+#include <algorithm>
 #include <cmath>
 #include <stdexcept>
 
@@ -88,6 +89,31 @@ void for_each_node(const Node& node, Visit&& visit) {
   for (const auto& child : node.children) for_each_node(*child, visit);
 }
 
+// Adds those of factor · node; whether there are constant ones.
+bool add_factors(const Node& node, int64_t order, double factor,
+                 std::map<Derivative, double>& factors) {
+  const auto is_one = [order](const Node& part) {
+    return part.kind == Node::Kind::kField && part.derivative.order() == order;
+  };
+  const auto& parts = node.children;
+  if (is_one(node)) {
+    factors[node.derivative] += factor;
+    return true;
+  }
+  if (node.kind == Node::Kind::kSum) {
+    return std::ranges::all_of(parts, [&](const NodePtr& part) {
+      return add_factors(*part, order, factor, factors);
+    });
+  }
+  if (node.kind == Node::Kind::kProduct && parts.size() == 2 &&
+      parts[0]->is_number()) {
+    return add_factors(*parts[1], order, factor * parts[0]->number, factors);
+  }
+  bool none = true;
+  for_each_node(node, [&](const Node& part) { none &= !is_one(part); });
+  return none;
+}
+
 }  // namespace
 
 std::vector<Jet> coordinates(const Jet& points) {
@@ -134,6 +160,13 @@ std::set<Derivative> Expression::derivatives() const {
     if (node.kind == Node::Kind::kField) found.insert(node.derivative);
   });
   return found;
+}
+
+std::optional<std::map<Derivative, double>> Expression::factors_of_order(
+    int64_t n) const {
+  std::map<Derivative, double> factors;
+  if (!add_factors(*root_, n, 1, factors)) return std::nullopt;
+  return factors;
 }
 
 std::set<int64_t> Expression::variables() const {

@@ -1,6 +1,7 @@
 #pragma once
 
 #include <functional>
+#include <map>
 #include <memory>
 #include <optional>
 #include <set>
@@ -60,6 +61,9 @@ class Expression {
   // Those that appear themselves, not as what a field depends on.
   std::set<int64_t> variables() const;
   std::optional<double> constant() const;
+  // The factors of the derivatives of order n, if it is a sum in which they
+  // stand with constant factors and in no other way.
+  std::optional<std::map<Derivative, double>> factors_of_order(int64_t n) const;
 
   // With as few brackets as it takes; parses to the same tree.
   std::string text() const;

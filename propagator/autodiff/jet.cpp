@@ -59,8 +59,9 @@ Jet cauchy(const Jet& a, const Jet& b, const char* where, Product&& product) {
     const int64_t count = layout.directions(k);
     Tensor sum;
     for (int64_t j = 0; j <= k; ++j) {
-      const auto term =
+      auto term =
           product(a.coefficients(j, count), b.coefficients(k - j, count));
+      if (j > 0 && j < k) term = layout.together(term);
       sum = sum.defined() ? sum + term : term;
     }
     rows.push_back(sum);
@@ -137,6 +138,35 @@ JetLayout::JetLayout(std::vector<int64_t> orders) : orders_(std::move(orders)) {
   for (const int64_t order : orders_) rows_ += order;
 }
 
+JetLayout JetLayout::summed(std::vector<int64_t> orders,
+                            const std::vector<int>& signs) {
+  JetLayout layout(std::move(orders));
+  const int64_t count = layout.directions(2);
+  if (layout.order() != 2 || std::ssize(signs) != count ||
+      count > kernels::kMostSummed) {
+    throw std::invalid_argument(fmt::format(
+        "[JetLayout] expected order 2 and a sign for each of its at most {} "
+        "directions, got order {} and {} signs for {}",
+        kernels::kMostSummed, layout.order(), signs.size(), count));
+  }
+  layout.rows_ -= count - 1;
+  layout.summed_ = true;
+  for (size_t r = 0; r < signs.size(); ++r) {
+    if (signs[r] < 0) layout.minus_ |= uint32_t{1} << r;
+  }
+  return layout;
+}
+
+Tensor JetLayout::together(const Tensor& rows) const {
+  if (!summed_) return rows;
+  const auto o = orders();
+  auto total = rows[0] * o.sign(1);
+  for (int64_t r = 2; r <= rows.size(0); ++r) {
+    total = torch::add(total, rows[r - 1], o.sign(r));
+  }
+  return total.unsqueeze(0);
+}
+
 int64_t JetLayout::directions(int64_t k) const {
   if (k == 0) return 1;
   return std::count_if(orders_.begin(), orders_.end(),
@@ -181,7 +211,8 @@ Jet Jet::moving(const Tensor& points, const Tensor& directions,
 }
 
 Tensor Jet::coefficients(int64_t k, int64_t directions) const {
-  return rows_.narrow(0, layout_.first_row(k), k == 0 ? 1 : directions);
+  const bool one = k == 0 || layout_.is_summed_at(k);
+  return rows_.narrow(0, layout_.first_row(k), one ? 1 : directions);
 }
 
 bool allows_kernels(const Jet& x) {
@@ -276,7 +307,8 @@ Jet compose(const Jet& x, const std::vector<Tensor>& f) {
     for (size_t j = 2; j <= at; ++j) {
       Tensor power;
       for (size_t i = j - 1; i < at; ++i) {
-        const auto term = first(powers[j - 1][i]) * first(powers[1][at - i]);
+        const auto term =
+            layout.together(first(powers[j - 1][i]) * first(powers[1][at - i]));
         power = power.defined() ? power + term : term;
       }
       powers[j][at] = power;

@@ -11,10 +11,18 @@ namespace propagator::autodiff {
 // Which Taylor coefficients a jet carries: along each direction, how many.
 // Directions come in order of falling order, so that those that still have a
 // coefficient k are the first `directions(k)`.
+//
+// Where only Σ ±x_2 over directions is wanted, as for a Laplacian, one row can
+// carry that sum: x_2 enters every coefficient of order 2 alone, without a
+// factor of its direction, and what x_1 adds is summed as well.
 class JetLayout {
  public:
   JetLayout() = default;  // the value alone
   explicit JetLayout(std::vector<int64_t> orders);
+  // Of order 2, with one row for the sum, in which each direction of order 2
+  // has a sign.
+  static JetLayout summed(std::vector<int64_t> orders,
+                          const std::vector<int>& signs);
 
   int64_t order() const { return orders_.empty() ? 0 : orders_.front(); }
   int64_t directions(int64_t k) const;
@@ -23,23 +31,30 @@ class JetLayout {
   // The first row of the coefficients k, and the one of a direction.
   int64_t first_row(int64_t k) const;
   int64_t row(int64_t direction, int64_t k) const {
-    return first_row(k) + direction;
+    return first_row(k) + (is_summed_at(k) ? 0 : direction);
   }
+  bool is_summed_at(int64_t k) const { return k == 2 && summed_; }
+  // Something of order 2 for each of these directions, as the layout has it.
+  torch::Tensor together(const torch::Tensor& rows) const;
   // What the fused kernels need to know, of a layout of order 2 at most.
   kernels::JetOrders orders() const {
-    return {order() > 0 ? directions(1) : 0, order() > 1 ? directions(2) : 0};
+    return {order() > 0 ? directions(1) : 0, order() > 1 ? directions(2) : 0,
+            summed_, minus_};
   }
   bool operator==(const JetLayout&) const = default;
 
  private:
   std::vector<int64_t> orders_;
   int64_t rows_ = 1;
+  bool summed_ = false;
+  uint32_t minus_ = 0;  // bit r: direction r has a minus
 };
 
 // A tensor x and its Taylor coefficients along directions d:
 //   x(p + s d) = x_0 + x_1 s + x_2 s² + …,   ∂ᵏx/∂dᵏ = k! x_k.
 // All rows lie in one tensor, (M, …): the value, which all directions share,
-// then x_1 of every direction, then x_2 of those that have one, and so on. A
+// then x_1 of every direction, then x_2 of those that have one (or their sum),
+// and so on. A
 // layer that is linear works on all rows at once; every other one is a Cauchy
 // product or a composition (below). Gradients with respect to parameters are
 // autograd's, through the rows.
@@ -57,7 +72,7 @@ class Jet {
   const torch::Tensor& rows() const { return rows_; }  // (M, …)
   const JetLayout& layout() const { return layout_; }
   torch::Tensor value() const { return rows_[0]; }
-  // x_k of the first `directions` directions: (directions, …).
+  // x_k of the first `directions` directions, (directions, …), or their sum.
   torch::Tensor coefficients(int64_t k, int64_t directions) const;
   torch::Tensor coefficients(int64_t k) const {
     return coefficients(k, layout_.directions(k));

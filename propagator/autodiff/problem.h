@@ -79,6 +79,9 @@ struct Problem {
   // Everything that the equations name.
   std::set<Derivative> derivatives() const;
   DerivativePlan plan() const;  // of those
+  // Σ f u_ii, if the equations name second derivatives by two variables or more
+  // as multiples of this sum alone, and the conditions name none; else empty.
+  DerivativePlan::SecondOrderSum second_order_sum() const;
   // The exact fields on points (M; …, D): (M; …, F).
   Jet exact_fields(const Jet& points) const;
   // What was understood, and how derivatives are computed, for people.

@@ -248,10 +248,9 @@ torch::Tensor jet_waves_cuda(const torch::Tensor& rows, const torch::Tensor& w1,
   const auto y = torch::empty_like(rows);
   dispatch(rows, [&](auto real) {
     using Real = decltype(real);
-    launch_jet_waves<Real>({rows.numel() / o.rows(), o.first, o.second},
-                           pointer<Real>(rows), pointer<Real>(w1),
-                           pointer<Real>(w2), pointer<Real>(y),
-                           getCurrentCUDAStream());
+    launch_jet_waves<Real>(rows.numel() / o.rows(), o, pointer<Real>(rows),
+                           pointer<Real>(w1), pointer<Real>(w2),
+                           pointer<Real>(y), getCurrentCUDAStream());
   });
   return y;
 }
@@ -266,8 +265,8 @@ WaveWeightGradients jet_waves_backward_cuda(
   dispatch(rows, [&](auto real) {
     using Real = decltype(real);
     launch_jet_waves_backward<Real>(
-        {entries, o.first, o.second}, pointer<Real>(rows), pointer<Real>(grad),
-        pointer<Real>(w1), pointer<Real>(w2), pointer<Real>(dx),
+        entries, o, pointer<Real>(rows), pointer<Real>(grad), pointer<Real>(w1),
+        pointer<Real>(w2), pointer<Real>(dx),
         values.defined() ? pointer<Real>(values) : nullptr,
         pointer<double>(partial), getCurrentCUDAStream());
   });

@@ -70,11 +70,12 @@ class Weights {
     const int64_t t = s_.tokens;
     const Real scale = 1 / std::sqrt(static_cast<Real>(s_.depth()));
     std::fill(scores_.begin(), scores_.end(), Real(0));
-    for_products(s_.orders, [&](int64_t a, int64_t b, int64_t to) {
+    for_products(s_.orders, [&](int64_t a, int64_t b, int64_t to, int sign) {
       Real* out = score(to);
+      const Real factor = scale * static_cast<Real>(sign);
       for (int64_t i = 0; i < t; ++i) {
         for (int64_t j = 0; j < t; ++j) {
-          out[i * t + j] += scale * dot(q.at(a, i), k.at(b, j), s_.depth());
+          out[i * t + j] += factor * dot(q.at(a, i), k.at(b, j), s_.depth());
         }
       }
     });
@@ -141,10 +142,12 @@ void forward_all(const Tensor& q, const Tensor& kv, const Tensor& bias,
     const auto value = slice<const Real>(pkv, s, n, h, 2 * c, c);
     const auto answer = slice<Real>(po, s, n, h, c, 0);
     w.compute(query, key, bias_of<Real>(bias, s, n, h));
-    for_products(s.orders, [&](int64_t a, int64_t b, int64_t to) {
+    for_products(s.orders, [&](int64_t a, int64_t b, int64_t to, int sign) {
+      const Real factor = static_cast<Real>(sign);
       for (int64_t i = 0; i < t; ++i) {
         for (int64_t j = 0; j < t; ++j) {
-          add(w.weight(a)[i * t + j], value.at(b, j), answer.at(to, i), d);
+          add(factor * w.weight(a)[i * t + j], value.at(b, j), answer.at(to, i),
+              d);
         }
       }
     });
@@ -171,19 +174,23 @@ void backward_all(const Tensor& q, const Tensor& kv, const Tensor& bias,
     const auto d_value = slice<Real>(pdkv, s, n, h, 2 * c, c);
     w.compute(query, key, bias_of<Real>(bias, s, n, h));
     std::fill_n(w.gradient(0), s.orders.rows() * s.squares(), Real(0));
-    for_products(s.orders, [&](int64_t a, int64_t b, int64_t to) {
+    for_products(s.orders, [&](int64_t a, int64_t b, int64_t to, int sign) {
+      const Real factor = static_cast<Real>(sign);
       for (int64_t i = 0; i < t; ++i) {
         for (int64_t j = 0; j < t; ++j) {
-          w.gradient(a)[i * t + j] += dot(given.at(to, i), value.at(b, j), d);
-          add(w.weight(a)[i * t + j], given.at(to, i), d_value.at(b, j), d);
+          w.gradient(a)[i * t + j] +=
+              factor * dot(given.at(to, i), value.at(b, j), d);
+          add(factor * w.weight(a)[i * t + j], given.at(to, i),
+              d_value.at(b, j), d);
         }
       }
     });
     w.backward();
-    for_products(s.orders, [&](int64_t a, int64_t b, int64_t to) {
+    for_products(s.orders, [&](int64_t a, int64_t b, int64_t to, int sign) {
+      const Real factor = scale * static_cast<Real>(sign);
       for (int64_t i = 0; i < t; ++i) {
         for (int64_t j = 0; j < t; ++j) {
-          const Real g = scale * w.gradient(to)[i * t + j];
+          const Real g = factor * w.gradient(to)[i * t + j];
           add(g, key.at(b, j), d_query.at(a, i), d);
           add(g, query.at(a, i), d_key.at(b, j), d);
         }
@@ -220,14 +227,13 @@ class JetAttention : public torch::autograd::Function<JetAttention> {
  public:
   static Tensor forward(torch::autograd::AutogradContext* context,
                         const Tensor& q, const Tensor& kv, const Tensor& bias,
-                        int64_t heads, int64_t first, int64_t second) {
+                        int64_t heads, int64_t packed) {
     const auto queries = q.contiguous(), both = kv.contiguous();
     const auto added = bias.contiguous();
     context->save_for_backward({queries, both, added});
     context->saved_data["heads"] = heads;
-    context->saved_data["first"] = first;
-    context->saved_data["second"] = second;
-    const JetOrders orders{first, second};
+    context->saved_data["orders"] = packed;
+    const auto orders = JetOrders::unpacked(packed);
     return q.is_cuda() ? jet_attention_cuda(queries, both, added, heads, orders)
                        : forward_cpu(queries, both, added, heads, orders);
   }
@@ -237,15 +243,15 @@ class JetAttention : public torch::autograd::Function<JetAttention> {
       torch::autograd::variable_list gradients) {
     const auto saved = context->get_saved_variables();
     const int64_t heads = context->saved_data["heads"].toInt();
-    const JetOrders orders{context->saved_data["first"].toInt(),
-                           context->saved_data["second"].toInt()};
+    const auto orders =
+        JetOrders::unpacked(context->saved_data["orders"].toInt());
     const auto grad = gradients[0].contiguous();
     const auto d =
         saved[0].is_cuda()
             ? jet_attention_backward_cuda(saved[0], saved[1], saved[2], grad,
                                           heads, orders)
             : backward_cpu(saved[0], saved[1], saved[2], grad, heads, orders);
-    return {d.q, d.kv, Tensor(), Tensor(), Tensor(), Tensor()};
+    return {d.q, d.kv, Tensor(), Tensor(), Tensor()};
   }
 };
 
@@ -261,7 +267,7 @@ Tensor jet_attention(const Tensor& q, const Tensor& kv, const Tensor& bias,
                      int64_t heads, const JetOrders& orders) {
   // Autograd takes no undefined tensor.
   const auto added = bias.defined() ? bias : torch::empty({0}, q.options());
-  return JetAttention::apply(q, kv, added, heads, orders.first, orders.second);
+  return JetAttention::apply(q, kv, added, heads, orders.packed());
 }
 
 }  // namespace propagator::kernels

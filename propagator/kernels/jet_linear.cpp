@@ -67,14 +67,13 @@ class JetWavesLinear : public torch::autograd::Function<JetWavesLinear> {
  public:
   static Tensor forward(AutogradContext* context, const Tensor& rows,
                         const Tensor& w1, const Tensor& w2,
-                        const Tensor& weight, const Tensor& bias, int64_t first,
-                        int64_t second) {
+                        const Tensor& weight, const Tensor& bias,
+                        int64_t orders) {
     const auto x = rows.contiguous();
     context->save_for_backward({x, w1, w2, weight});
-    context->saved_data["first"] = first;
-    context->saved_data["second"] = second;
-    return linear_values(jet_waves_values(x, w1, w2, {first, second}), weight,
-                         bias);
+    context->saved_data["orders"] = orders;
+    return linear_values(
+        jet_waves_values(x, w1, w2, JetOrders::unpacked(orders)), weight, bias);
   }
 
   static variable_list backward(AutogradContext* context,
@@ -82,8 +81,8 @@ class JetWavesLinear : public torch::autograd::Function<JetWavesLinear> {
     const auto saved = context->get_saved_variables();
     const auto &x = saved[0], &w1 = saved[1], &w2 = saved[2],
                &weight = saved[3];
-    const JetOrders orders{context->saved_data["first"].toInt(),
-                           context->saved_data["second"].toInt()};
+    const auto orders =
+        JetOrders::unpacked(context->saved_data["orders"].toInt());
     const auto dy = gradients[0].contiguous();
     const auto dwaves = torch::matmul(dy, weight);
     const auto waves = torch::empty_like(x);
@@ -91,7 +90,7 @@ class JetWavesLinear : public torch::autograd::Function<JetWavesLinear> {
     const auto dx = x.is_cuda() ? dwaves : torch::empty_like(x);
     const auto dw = jet_waves_backward(x, dwaves, w1, w2, orders, dx, waves);
     const auto d = layer_gradients(waves, dy);
-    return {dx, dw.w1, dw.w2, d.weight, d.bias, Tensor(), Tensor()};
+    return {dx, dw.w1, dw.w2, d.weight, d.bias, Tensor()};
   }
 };
 
@@ -105,8 +104,7 @@ Tensor jet_linear(const Tensor& rows, const Tensor& weight,
 Tensor jet_waves_linear(const Tensor& rows, const Tensor& w1, const Tensor& w2,
                         const Tensor& weight, const Tensor& bias,
                         const JetOrders& orders) {
-  return JetWavesLinear::apply(rows, w1, w2, weight, bias, orders.first,
-                               orders.second);
+  return JetWavesLinear::apply(rows, w1, w2, weight, bias, orders.packed());
 }
 
 Tensor jet_linear_reference(const Tensor& rows, const Tensor& weight,

@@ -7,9 +7,17 @@
 namespace propagator::kernels {
 
 // Softmax of `n` numbers through a jet: number j of row m is s[m · stride + j],
-// and so for the weights p. With w_1 = s_1, w_2 = s_2 + s_1²/2, Z_k = Σ p_0
-// w_k:
-//   p_1 = p_0 (w_1 - Z_1),  p_2 = p_0 (w_2 - w_1 Z_1 + Z_1² - Z_2).
+// and so for the weights p. With means ⟨x⟩ = Σ p_0 x and c = s_1 - ⟨s_1⟩,
+//   p_1 = p_0 c,  p_2 = p_0 (v - ⟨v⟩),  v = s_2 + c² / 2,
+// where s_2 and c² / 2 may be sums over directions.
+template <class Real>
+PROPAGATOR_HOST_DEVICE Real jet_softmax_mean(const Real* p, const Real* x,
+                                             int64_t n) {
+  Real mean = 0;
+  for (int64_t j = 0; j < n; ++j) mean += p[j] * x[j];
+  return mean;
+}
+
 template <class Real>
 PROPAGATOR_HOST_DEVICE void jet_softmax(const Real* s, Real* p, int64_t stride,
                                         int64_t n, const JetOrders& o) {
@@ -20,60 +28,62 @@ PROPAGATOR_HOST_DEVICE void jet_softmax(const Real* s, Real* p, int64_t stride,
   for (int64_t r = 1; r <= o.first; ++r) {
     const Real* s1 = s + r * stride;
     Real* p1 = p + r * stride;
-    Real z1 = 0, z2 = 0;
-    for (int64_t j = 0; j < n; ++j) z1 += p[j] * s1[j];
-    for (int64_t j = 0; j < n; ++j) p1[j] = p[j] * (s1[j] - z1);
+    const Real mean = jet_softmax_mean(p, s1, n);
+    for (int64_t j = 0; j < n; ++j) p1[j] = p[j] * (s1[j] - mean);
     if (r > o.second) continue;
     const Real* s2 = s + o.second_row(r) * stride;
-    Real* p2 = p + o.second_row(r) * stride;
-    const auto w2 = [&](int64_t j) { return s2[j] + s1[j] * s1[j] / 2; };
-    for (int64_t j = 0; j < n; ++j) z2 += p[j] * w2(j);
+    Real* v = p + o.second_row(r) * stride;  // p_2 in the end
+    const Real half = Real(0.5) * static_cast<Real>(o.sign(r));
     for (int64_t j = 0; j < n; ++j) {
-      p2[j] = p[j] * (w2(j) - s1[j] * z1 + z1 * z1 - z2);
+      const Real c = s1[j] - mean;
+      v[j] = (o.opens(r) ? s2[j] : v[j]) + half * c * c;
     }
+    if (!o.closes(r)) continue;
+    const Real centre = jet_softmax_mean(p, v, n);
+    for (int64_t j = 0; j < n; ++j) v[j] = p[j] * (v[j] - centre);
   }
 }
 
-// d, from the gradient by the weights to that by the scores.
+// d, from the gradient by the weights to that by the scores. With g_k the
+// gradient by p_k and b_v = p_0 (g_2 - ⟨g_2⟩) that by v and by s_2:
+//   by c:   b_c = p_0 g_1 ± b_v c,       by s_1: b_c - p_0 Σ b_c,
+//   by p_0: g_0 + g_1 c + g_2 (v - ⟨v⟩) - v ⟨g_2⟩ - s_1 Σ b_c.
 template <class Real>
 PROPAGATOR_HOST_DEVICE void jet_softmax_backward(const Real* s, const Real* p,
                                                  Real* d, int64_t stride,
                                                  int64_t n,
                                                  const JetOrders& o) {
   for (int64_t r = 1; r <= o.first; ++r) {
-    const bool second = r <= o.second;
+    const int64_t second = o.second_row(r);
     const Real* s1 = s + r * stride;
-    const Real* s2 = s + o.second_row(r) * stride;
+    const Real* p2 = p + second * stride;
     Real* d1 = d + r * stride;
-    Real* d2 = d + o.second_row(r) * stride;
-    const auto w2 = [&](int64_t j) { return s2[j] + s1[j] * s1[j] / 2; };
-    Real z1 = 0, z2 = 0, dz1 = 0, dz2 = 0;
-    for (int64_t j = 0; j < n; ++j) {
-      z1 += p[j] * s1[j];
-      if (second) z2 += p[j] * w2(j);
-    }
-    for (int64_t j = 0; j < n; ++j) {
-      dz1 -= p[j] * d1[j];
-      if (!second) continue;
-      dz1 += p[j] * d2[j] * (2 * z1 - s1[j]);
-      dz2 -= p[j] * d2[j];
-    }
-    // d[j] grows to the whole gradient by p_0.
-    for (int64_t j = 0; j < n; ++j) {
-      Real by_w1 = p[j] * (d1[j] + dz1);
-      d[j] += d1[j] * (s1[j] - z1) + s1[j] * dz1;
-      if (second) {
-        const Real w = w2(j), g2 = d2[j];
-        d[j] += g2 * (w - s1[j] * z1 + z1 * z1 - z2) + w * dz2;
-        const Real by_w2 = p[j] * (g2 + dz2);
-        by_w1 += -p[j] * g2 * z1 + s1[j] * by_w2;
-        d2[j] = by_w2;
+    Real* d2 = d + second * stride;
+    if (second > 0 && o.opens(r)) {
+      const Real mean = jet_softmax_mean(p, d2, n);
+      for (int64_t j = 0; j < n; ++j) {
+        // v enters as p_2 / p_0, up to ⟨v⟩ ⟨g_2⟩, which all j share and the
+        // softmax of the value takes away.
+        const Real spread = d2[j] - mean;
+        d[j] += spread * (p[j] > 0 ? p2[j] / p[j] : 0);
+        d2[j] = p[j] * spread;
       }
-      d1[j] = by_w1;
+    }
+    const Real mean = jet_softmax_mean(p, s1, n);
+    const Real sign = static_cast<Real>(o.sign(r));
+    Real sum = 0;
+    for (int64_t j = 0; j < n; ++j) {
+      const Real c = s1[j] - mean;
+      d[j] += d1[j] * c;
+      d1[j] = p[j] * d1[j] + (second > 0 ? sign * d2[j] * c : 0);
+      sum += d1[j];
+    }
+    for (int64_t j = 0; j < n; ++j) {
+      d[j] -= s1[j] * sum;
+      d1[j] -= p[j] * sum;
     }
   }
-  Real mean = 0;
-  for (int64_t j = 0; j < n; ++j) mean += p[j] * d[j];
+  const Real mean = jet_softmax_mean(p, d, n);
   for (int64_t j = 0; j < n; ++j) d[j] = p[j] * (d[j] - mean);
 }
 

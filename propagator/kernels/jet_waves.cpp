@@ -19,7 +19,8 @@ using torch::Tensor;
 constexpr int64_t kBlock = 256;  // entries whose sines stay in the L1 cache
 
 // F = w₁ sin + w₂ cos and G = F'. Then F'' = -F and F''' = -G, so that
-//   y_0 = F,  y_1 = G x_1,  y_2 = G x_2 - F x_1² / 2.
+//   y_0 = F,  y_1 = G x_1,  y_2 = G x_2 - F x_1² / 2,
+// where x_2 and x_1² / 2 may be sums over directions.
 template <class Real>
 struct Block {
   Real sine[kBlock], cosine[kBlock];  // of x_0
@@ -46,10 +47,14 @@ void forward_block(const Block<Real>& b, const Real* x, Real* y, int64_t stride,
   }
   for (int64_t r = 1; r <= o.second; ++r) {
     const Real* x1 = x + r * stride;
-    const Real* x2 = x1 + o.first * stride;
-    Real* y2 = y + (r + o.first) * stride;
+    const Real* x2 = x + o.second_row(r) * stride;
+    Real* y2 = y + o.second_row(r) * stride;
+    const Real half = Real(0.5) * static_cast<Real>(o.sign(r));
+    if (o.opens(r)) {
+      for (int64_t i = 0; i < b.count; ++i) y2[i] = b.g[i] * x2[i];
+    }
     for (int64_t i = 0; i < b.count; ++i) {
-      y2[i] = b.g[i] * x2[i] - Real(0.5) * b.f[i] * x1[i] * x1[i];
+      y2[i] -= half * b.f[i] * x1[i] * x1[i];
     }
   }
 }
@@ -58,7 +63,8 @@ struct WeightSums {
   double w1 = 0, w2 = 0;
 };
 
-// With a = Σ dy_1 x_1 + dy_2 x_2 and c = Σ dy_2 x_1² over directions:
+// With a = Σ dy_1 x_1 + dy_2 x_2 and c = Σ dy_2 x_1² over directions (or, if
+// x_2 is a sum, one dy_2 x_2 and Σ ±dy_2 x_1²):
 //   dx_0 = G dy_0 - F a - G c / 2,  dx_1 = G dy_1 - F x_1 dy_2,  dx_2 = G dy_2,
 //   dw₁ = (dy_0 - c / 2) sin + a cos,  dw₂ = (dy_0 - c / 2) cos - a sin.
 template <class Real>
@@ -74,14 +80,20 @@ WeightSums backward_block(const Block<Real>& b, const Real* x, const Real* dy,
       a[i] += d1[i] * x1[i];
       e1[i] = b.g[i] * d1[i];
     }
-    if (r > o.second) continue;
-    const Real* x2 = x1 + o.first * stride;
-    const Real* d2 = d1 + o.first * stride;
-    Real* e2 = e1 + o.first * stride;
+    const int64_t second = o.second_row(r) * stride;
+    if (second == 0) continue;
+    const Real* d2 = dy + second;
+    const Real sign = static_cast<Real>(o.sign(r));
+    for (int64_t i = 0; i < count; ++i) {
+      const Real t = sign * x1[i] * d2[i];
+      c[i] += t * x1[i];
+      e1[i] -= b.f[i] * t;
+    }
+    if (!o.opens(r)) continue;
+    const Real* x2 = x + second;
+    Real* e2 = dx + second;
     for (int64_t i = 0; i < count; ++i) {
       a[i] += d2[i] * x2[i];
-      c[i] += d2[i] * x1[i] * x1[i];
-      e1[i] -= b.f[i] * x1[i] * d2[i];
       e2[i] = b.g[i] * d2[i];
     }
   }
@@ -157,25 +169,24 @@ class JetWaves : public torch::autograd::Function<JetWaves> {
  public:
   static Tensor forward(torch::autograd::AutogradContext* context,
                         const Tensor& rows, const Tensor& w1, const Tensor& w2,
-                        int64_t first, int64_t second) {
+                        int64_t orders) {
     const auto x = rows.contiguous();
     context->save_for_backward({x, w1, w2});
-    context->saved_data["first"] = first;
-    context->saved_data["second"] = second;
-    return jet_waves_values(x, w1, w2, {first, second});
+    context->saved_data["orders"] = orders;
+    return jet_waves_values(x, w1, w2, JetOrders::unpacked(orders));
   }
 
   static torch::autograd::variable_list backward(
       torch::autograd::AutogradContext* context,
       torch::autograd::variable_list gradients) {
     const auto saved = context->get_saved_variables();
-    const JetOrders orders{context->saved_data["first"].toInt(),
-                           context->saved_data["second"].toInt()};
+    const auto orders =
+        JetOrders::unpacked(context->saved_data["orders"].toInt());
     const auto dx = torch::empty_like(saved[0]);
     const auto dw =
         jet_waves_backward(saved[0], gradients[0].contiguous(), saved[1],
                            saved[2], orders, dx, /*values=*/{});
-    return {dx, dw.w1, dw.w2, Tensor(), Tensor()};
+    return {dx, dw.w1, dw.w2, Tensor()};
   }
 };
 
@@ -198,7 +209,7 @@ WaveWeightGradients jet_waves_backward(const Tensor& rows, const Tensor& grad,
 
 Tensor jet_waves(const Tensor& rows, const Tensor& w1, const Tensor& w2,
                  const JetOrders& orders) {
-  return JetWaves::apply(rows, w1, w2, orders.first, orders.second);
+  return JetWaves::apply(rows, w1, w2, orders.packed());
 }
 
 Tensor jet_waves_reference(const Tensor& rows, const Tensor& w1,
@@ -206,9 +217,15 @@ Tensor jet_waves_reference(const Tensor& rows, const Tensor& w1,
   const auto s = torch::sin(rows[0]), c = torch::cos(rows[0]);
   const auto f = w1 * s + w2 * c, g = w1 * c - w2 * s;
   const auto x1 = rows.narrow(0, 1, o.first);
-  const auto x2 = rows.narrow(0, 1 + o.first, o.second);
-  return torch::cat({f.unsqueeze(0), g * x1,
-                     g * x2 - 0.5 * f * x1.narrow(0, 0, o.second).square()});
+  const auto x2 = rows.slice(0, 1 + o.first);
+  auto squares = x1.narrow(0, 0, o.second).square();
+  if (o.summed) {
+    auto total = torch::zeros_like(x2);
+    for (int64_t r = 1; r <= o.second; ++r)
+      total[0] += squares[r - 1] * o.sign(r);
+    squares = total;
+  }
+  return torch::cat({f.unsqueeze(0), g * x1, g * x2 - 0.5 * f * squares});
 }
 
 }  // namespace propagator::kernels

@@ -29,11 +29,6 @@ struct Waves {
   }
 };
 
-template <class Real>
-__device__ Real second_order(Real f, Real g, Real x1, Real x2) {
-  return g * x2 - Real(0.5) * f * x1 * x1;
-}
-
 // Calls `work(first entry)` for each pack that is this thread's.
 template <class P, class Work>
 __device__ void for_packs(int64_t entries, Work&& work) {
@@ -45,50 +40,67 @@ __device__ void for_packs(int64_t entries, Work&& work) {
   }
 }
 
+// y_2 = G x_2 - F Σ ±x_1² / 2.
 template <class P, class Real>
-__global__ void forward(JetRows rows, const Real* x, const Real* w1,
-                        const Real* w2, Real* y) {
-  const int64_t n = rows.entries, first = rows.first, second = rows.second;
+__device__ P second_order(const Waves<P, Real>& waves, const P& x2,
+                          const P& squares) {
+  P y;
+#pragma unroll
+  for (int k = 0; k < P::kSize; ++k) {
+    y.at[k] = waves.g[k] * x2.at[k] - Real(0.5) * waves.f[k] * squares.at[k];
+  }
+  return y;
+}
+
+template <class P, class Real>
+__global__ void forward(int64_t n, JetOrders orders, const Real* x,
+                        const Real* w1, const Real* w2, Real* y) {
   for_packs<P>(n, [&](int64_t i) {
     const Waves<P, Real> waves(load_pack<P>(x + i), *w1, *w2);
-    P out;
+    P out, x2, squares;
 #pragma unroll
     for (int k = 0; k < P::kSize; ++k) out.at[k] = waves.f[k];
     store_pack(out, y + i);
-    for (int64_t r = 1; r <= first; ++r) {
+    for (int64_t r = 1; r <= orders.first; ++r) {
       const auto x1 = load_pack<P>(x + r * n + i);
 #pragma unroll
       for (int k = 0; k < P::kSize; ++k) out.at[k] = waves.g[k] * x1.at[k];
       store_pack(out, y + r * n + i);
-      if (r > second) continue;
-      const int64_t at = (r + first) * n + i;
-      const auto x2 = load_pack<P>(x + at);
+      if (r > orders.second) continue;
+      const int64_t at = orders.second_row(r) * n + i;
+      if (orders.opens(r)) {
+        x2 = load_pack<P>(x + at);
+        squares = {};
+      }
+      const Real sign = orders.sign(r);
 #pragma unroll
       for (int k = 0; k < P::kSize; ++k) {
-        out.at[k] = second_order(waves.f[k], waves.g[k], x1.at[k], x2.at[k]);
+        squares.at[k] += sign * x1.at[k] * x1.at[k];
       }
-      store_pack(out, y + at);
+      if (orders.closes(r)) {
+        store_pack(second_order(waves, x2, squares), y + at);
+      }
     }
   });
 }
 
-// Also writes what `forward` does to `y`, if kValues.
+// Also writes what `forward` does to `y`, if kValues. A row of x_2 is read
+// before and written after all directions that share it: dx may be dy.
 template <bool kValues, class P, class Real>
-__global__ void backward(JetRows rows, const Real* x, const Real* dy,
-                         const Real* w1, const Real* w2, Real* dx, Real* y,
-                         double* partial) {
-  const int64_t n = rows.entries, first = rows.first, second = rows.second;
+__global__ void backward(int64_t n, JetOrders orders, const Real* x,
+                         const Real* dy, const Real* w1, const Real* w2,
+                         Real* dx, Real* y, double* partial) {
   double sum1 = 0, sum2 = 0;
   for_packs<P>(n, [&](int64_t i) {
     const Waves<P, Real> waves(load_pack<P>(x + i), *w1, *w2);
-    P out;
+    P out, x2, d2, squares;
     if constexpr (kValues) {
 #pragma unroll
       for (int k = 0; k < P::kSize; ++k) out.at[k] = waves.f[k];
       store_pack(out, y + i);
     }
     Real a[P::kSize] = {}, b[P::kSize] = {};
-    for (int64_t r = 1; r <= first; ++r) {
+    for (int64_t r = 1; r <= orders.first; ++r) {
       const auto x1 = load_pack<P>(x + r * n + i);
       const auto d1 = load_pack<P>(dy + r * n + i);
       P e1;
@@ -99,23 +111,30 @@ __global__ void backward(JetRows rows, const Real* x, const Real* dy,
         if constexpr (kValues) out.at[k] = waves.g[k] * x1.at[k];
       }
       if constexpr (kValues) store_pack(out, y + r * n + i);
-      if (r <= second) {
-        const int64_t at = (r + first) * n + i;
-        const auto x2 = load_pack<P>(x + at), d2 = load_pack<P>(dy + at);
-        P e2;
+      if (r <= orders.second) {
+        const int64_t at = orders.second_row(r) * n + i;
+        if (orders.opens(r)) {
+          x2 = load_pack<P>(x + at);
+          d2 = load_pack<P>(dy + at);
+          squares = {};
+#pragma unroll
+          for (int k = 0; k < P::kSize; ++k) a[k] += d2.at[k] * x2.at[k];
+        }
+        const Real sign = orders.sign(r);
 #pragma unroll
         for (int k = 0; k < P::kSize; ++k) {
-          a[k] += d2.at[k] * x2.at[k];
-          b[k] += d2.at[k] * x1.at[k] * x1.at[k];
-          e1.at[k] -= waves.f[k] * x1.at[k] * d2.at[k];
-          e2.at[k] = waves.g[k] * d2.at[k];
+          const Real square = sign * x1.at[k] * x1.at[k];
+          squares.at[k] += square;
+          b[k] += d2.at[k] * square;
+          e1.at[k] -= waves.f[k] * sign * x1.at[k] * d2.at[k];
+          out.at[k] = waves.g[k] * d2.at[k];
+        }
+        if (orders.closes(r)) {
+          store_pack(out, dx + at);
           if constexpr (kValues) {
-            out.at[k] =
-                second_order(waves.f[k], waves.g[k], x1.at[k], x2.at[k]);
+            store_pack(second_order(waves, x2, squares), y + at);
           }
         }
-        store_pack(e2, dx + at);
-        if constexpr (kValues) store_pack(out, y + at);
       }
       store_pack(e1, dx + r * n + i);
     }
@@ -163,46 +182,41 @@ int64_t jet_waves_blocks(int64_t entries) {
 }
 
 template <class Real>
-void launch_jet_waves(const JetRows& rows, const Real* x, const Real* w1,
-                      const Real* w2, Real* y, cudaStream_t stream) {
+void launch_jet_waves(int64_t entries, const JetOrders& orders, const Real* x,
+                      const Real* w1, const Real* w2, Real* y,
+                      cudaStream_t stream) {
   const auto launch = [&](auto pack) {
-    forward<decltype(pack)>
-        <<<jet_waves_blocks(rows.entries), kThreads, 0, stream>>>(rows, x, w1,
-                                                                  w2, y);
+    forward<decltype(pack)><<<jet_waves_blocks(entries), kThreads, 0, stream>>>(
+        entries, orders, x, w1, w2, y);
   };
-  with_pack<Real>(rows.entries, launch, x, y);
+  with_pack<Real>(entries, launch, x, y);
 }
 
 template <class Real>
-void launch_jet_waves_backward(const JetRows& rows, const Real* x,
-                               const Real* dy, const Real* w1, const Real* w2,
-                               Real* dx, Real* y, double* partial,
-                               cudaStream_t stream) {
-  const int64_t blocks = jet_waves_blocks(rows.entries);
+void launch_jet_waves_backward(int64_t entries, const JetOrders& orders,
+                               const Real* x, const Real* dy, const Real* w1,
+                               const Real* w2, Real* dx, Real* y,
+                               double* partial, cudaStream_t stream) {
+  const int64_t blocks = jet_waves_blocks(entries);
   const auto launch = [&](auto pack) {
     using P = decltype(pack);
-    if (y != nullptr) {
-      backward<true, P><<<blocks, kThreads, 0, stream>>>(rows, x, dy, w1, w2,
-                                                         dx, y, partial);
-    } else {
-      backward<false, P><<<blocks, kThreads, 0, stream>>>(rows, x, dy, w1, w2,
-                                                          dx, y, partial);
-    }
+    const auto kernel =
+        y != nullptr ? backward<true, P, Real> : backward<false, P, Real>;
+    kernel<<<blocks, kThreads, 0, stream>>>(entries, orders, x, dy, w1, w2, dx,
+                                            y, partial);
   };
-  with_pack<Real>(rows.entries, launch, x, dy, dx, y);
+  with_pack<Real>(entries, launch, x, dy, dx, y);
 }
 
-template void launch_jet_waves(const JetRows&, const float*, const float*,
-                               const float*, float*, cudaStream_t);
-template void launch_jet_waves(const JetRows&, const double*, const double*,
-                               const double*, double*, cudaStream_t);
-template void launch_jet_waves_backward(const JetRows&, const float*,
-                                        const float*, const float*,
-                                        const float*, float*, float*, double*,
-                                        cudaStream_t);
-template void launch_jet_waves_backward(const JetRows&, const double*,
-                                        const double*, const double*,
-                                        const double*, double*, double*,
-                                        double*, cudaStream_t);
+#define INSTANTIATE(Real)                                                \
+  template void launch_jet_waves(int64_t, const JetOrders&, const Real*, \
+                                 const Real*, const Real*, Real*,        \
+                                 cudaStream_t);                          \
+  template void launch_jet_waves_backward(                               \
+      int64_t, const JetOrders&, const Real*, const Real*, const Real*,  \
+      const Real*, Real*, Real*, double*, cudaStream_t);
+INSTANTIATE(float)
+INSTANTIATE(double)
+#undef INSTANTIATE
 
 }  // namespace propagator::kernels

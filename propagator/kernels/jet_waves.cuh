@@ -4,24 +4,23 @@
 
 #include <cstdint>
 
+#include "propagator/kernels/jet_orders.h"
+
 namespace propagator::kernels {
 
-// Rows (1 + first + second, entries), contiguous; see jet_waves.h.
-struct JetRows {
-  int64_t entries, first, second;
-};
-
+// Rows (M, entries), contiguous; see jet_waves.h.
 template <class Real>
-void launch_jet_waves(const JetRows& rows, const Real* x, const Real* w1,
-                      const Real* w2, Real* y, cudaStream_t stream);
+void launch_jet_waves(int64_t entries, const JetOrders& orders, const Real* x,
+                      const Real* w1, const Real* w2, Real* y,
+                      cudaStream_t stream);
 
 // `dx` may be `dy`. `y`, if not null, takes the values again. `partial`
 // (2, jet_waves_blocks(entries)) takes the sums for dw₁ and dw₂.
 int64_t jet_waves_blocks(int64_t entries);
 template <class Real>
-void launch_jet_waves_backward(const JetRows& rows, const Real* x,
-                               const Real* dy, const Real* w1, const Real* w2,
-                               Real* dx, Real* y, double* partial,
-                               cudaStream_t stream);
+void launch_jet_waves_backward(int64_t entries, const JetOrders& orders,
+                               const Real* x, const Real* dy, const Real* w1,
+                               const Real* w2, Real* dx, Real* y,
+                               double* partial, cudaStream_t stream);
 
 }  // namespace propagator::kernels

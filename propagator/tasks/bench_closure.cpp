@@ -59,11 +59,13 @@ struct TokenProducts {
 
 // Products of two coefficients that one product of two jets takes.
 double cauchy_products(const autodiff::JetLayout& layout) {
-  double sum = 0;
+  double count = 0;
   for (int64_t k = 0; k <= layout.order(); ++k) {
-    sum += number(layout.directions(k) * (k + 1));
+    const int64_t directions = layout.directions(k);
+    count +=
+        number(layout.is_summed_at(k) ? directions + 2 : directions * (k + 1));
   }
-  return sum;
+  return count;
 }
 
 // Stands in for a network and notes what a closure asks of it: the operations,

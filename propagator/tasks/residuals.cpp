@@ -86,9 +86,9 @@ Tensor windows_of(const std::vector<Face>& faces) {
 
 }  // namespace
 
-Probe::Probe(const std::set<Derivative>& derivatives, int64_t variables,
-             Derivatives kind, const Runtime& runtime)
-    : plan_(derivatives, variables),
+Probe::Probe(autodiff::DerivativePlan plan, Derivatives kind,
+             const Runtime& runtime)
+    : plan_(std::move(plan)),
       kind_(kind),
       directions_(plan_.directions(runtime.options())) {}
 
@@ -108,12 +108,20 @@ Residuals::Residuals(const autodiff::Problem& problem, Derivatives kind,
                      const Runtime& runtime)
     : problem_(&problem) {
   const auto variables = static_cast<int64_t>(problem.domain.size());
-  inside_ = Probe(problem.derivatives(), variables, kind, runtime);
-  auto derivatives = derivatives_on_faces(problem);
-  on_faces_ = Probe(derivatives, variables, kind, runtime);
+  const auto sum = problem.second_order_sum();
+  const auto probe = [&](const std::set<Derivative>& derivatives) {
+    return Probe(sum.empty()
+                     ? autodiff::DerivativePlan(derivatives, variables)
+                     : autodiff::DerivativePlan(derivatives, variables, sum),
+                 kind, runtime);
+  };
+  inside_ = probe(problem.derivatives());
+  auto on_faces = derivatives_on_faces(problem);
+  on_faces_ =
+      Probe(autodiff::DerivativePlan(on_faces, variables), kind, runtime);
   if (!runtime.device.is_cuda()) return;
-  derivatives.merge(problem.derivatives());
-  at_once_ = Probe(derivatives, variables, kind, runtime);
+  on_faces.merge(problem.derivatives());
+  at_once_ = probe(on_faces);
 }
 
 std::vector<Tensor> Residuals::of_equations(const Environment& fields) const {

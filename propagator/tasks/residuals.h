@@ -24,8 +24,8 @@ enum class Derivatives { kHonest, kPublished };
 class Probe {
  public:
   Probe() = default;
-  Probe(const std::set<autodiff::Derivative>& derivatives, int64_t variables,
-        Derivatives kind, const Runtime& runtime);
+  Probe(autodiff::DerivativePlan plan, Derivatives kind,
+        const Runtime& runtime);
 
   // The variables and what was asked for, (N, T) each.
   autodiff::Environment at(models::FieldNet& model,

@@ -299,8 +299,9 @@ std::string Solve::predict(torch::nn::Module& module, const std::string& input,
     quantities.push_back(autodiff::Expression::parse(name, problem_->symbols));
     needed.merge(quantities.back().derivatives());
   }
-  const Probe probe(needed, static_cast<int64_t>(problem_->domain.size()),
-                    derivatives_, runtime);
+  const Probe probe(
+      autodiff::DerivativePlan(needed, std::ssize(problem_->domain)),
+      derivatives_, runtime);
   std::vector<std::vector<Tensor>> parts(names.size());
   for (int64_t n = 0; n < points.size(0); n += kPart) {
     const auto windows = windows_of(points.slice(0, n, n + kPart));

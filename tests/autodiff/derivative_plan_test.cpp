@@ -192,5 +192,39 @@ TEST(AutodiffDerivativePlan, RefusesWhatItWasNotMadeFor) {
   EXPECT_THROW(DerivativePlan({{0, {1}}}, 2), std::invalid_argument);
 }
 
+// 3 u_xx - 0.5 u_tt as one row, beside first derivatives and a variable that
+// is in no second one.
+TEST(AutodiffDerivativePlan, ASumOfSecondDerivativesIsOneRow) {
+  const std::vector<std::string> variables{"x", "y", "t"};
+  const auto derivatives =
+      of_one_field({{2, 0, 0}, {0, 0, 2}, {0, 1, 0}, {1, 0, 0}, {0, 0, 0}});
+  const DerivativePlan plan(derivatives, 3,
+                            {{{2, 0, 0}, 3.0}, {{0, 0, 2}, -0.5}});
+  EXPECT_EQ(plan.layout().rows(), 1 + 3 + 1);
+  const std::string formula = "exp(x*y)*sin(t + x) + t^3*tanh(x - y)/(2 + y)";
+  const auto points = testing::random({7, 3}, "plan/sum");
+  const auto u = field(formula, variables, points, plan);
+  const auto value = [&](std::vector<int64_t> by) {
+    auto expression = Expression::parse(formula, {variables, {}, {}});
+    for (const int64_t variable : by) {
+      expression = expression.derivative(variable);
+    }
+    return expression.evaluate({coordinates(Jet::constant(points)), {}})
+        .value();
+  };
+  const auto given = [&](Orders orders) {
+    return plan.derivative(u, {0, std::move(orders)});
+  };
+  constexpr testing::Tolerance kExact{1e-11, 1e-11};
+  EXPECT_TRUE(near(3 * given({2, 0, 0}) - 0.5 * given({0, 0, 2}),
+                   3 * value({0, 0}) - 0.5 * value({2, 2}), kExact));
+  EXPECT_TRUE(near(given({1, 0, 0}), value({0}), kExact));
+  EXPECT_TRUE(near(given({0, 1, 0}), value({1}), kExact));
+  EXPECT_TRUE(near(given({0, 0, 0}), value({}), kExact));
+  EXPECT_THROW(DerivativePlan(of_one_field({{1, 1, 0}}), 3,
+                              {{{2, 0, 0}, 1.0}, {{0, 2, 0}, 1.0}}),
+               std::invalid_argument);
+}
+
 }  // namespace
 }  // namespace propagator::autodiff

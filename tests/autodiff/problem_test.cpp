@@ -128,5 +128,30 @@ TEST(AutodiffProblem, DescribesWhatItUnderstood) {
             "  u = sin(3.141592653589793*x)*cos(6.283185307179586*t)\n");
 }
 
+TEST(AutodiffProblem, FindsTheSumOfItsSecondDerivatives) {
+  using Sum = DerivativePlan::SecondOrderSum;
+  const auto sum_of = [](std::vector<std::string> equations,
+                         const std::string& condition = "on x=0: u = 0") {
+    return Problem::parse({.domain = {"x in [0, 1]", "y in [0, 1]"},
+                           .fields = {"u", "v"},
+                           .equations = std::move(equations),
+                           .conditions = {condition, "on x=0: v = 0"}})
+        .second_order_sum();
+  };
+  const Sum wanted{{{0, 2}, 1}, {{2, 0}, -4}};
+  EXPECT_EQ(sum_of({"u_yy = 4*u_xx", "v = u"}), wanted);
+  EXPECT_EQ(sum_of({"u_yy + u_y^2 = 4*u_xx + u*v_x", "12*v_xx - 3*v_yy = u"}),
+            wanted);
+  // Not the same sum; not by a constant; not alone; one of them; mixed; higher;
+  // wanted by a condition.
+  EXPECT_EQ(sum_of({"u_yy = 4*u_xx", "v_yy = v_xx"}), Sum());
+  EXPECT_EQ(sum_of({"u_yy = x*u_xx", "v = u"}), Sum());
+  EXPECT_EQ(sum_of({"u_yy = u_xx + u_xx^2", "v = u"}), Sum());
+  EXPECT_EQ(sum_of({"u_y = u_xx", "v = u"}), Sum());
+  EXPECT_EQ(sum_of({"u_yy = u_xx + u_xy", "v = u"}), Sum());
+  EXPECT_EQ(sum_of({"u_yy = u_xx + u_xxxx", "v = u"}), Sum());
+  EXPECT_EQ(sum_of({"u_yy = 4*u_xx", "v = u"}, "on x=0: u_xx = 0"), Sum());
+}
+
 }  // namespace
 }  // namespace propagator::autodiff

@@ -19,6 +19,7 @@ struct Case {
   int64_t tokens, width, heads;
   std::vector<int64_t> orders;  // of the directions
   bool biased;
+  std::vector<int> signs = {};  // of a sum over directions
 };
 
 class KernelsJetAttention : public ::testing::TestWithParam<Case> {};
@@ -27,7 +28,8 @@ class KernelsJetAttention : public ::testing::TestWithParam<Case> {};
 // device.
 TEST_P(KernelsJetAttention, AgreesWithReference) {
   const Case& c = GetParam();
-  const JetLayout layout(c.orders);
+  const auto layout = c.signs.empty() ? JetLayout(c.orders)
+                                      : JetLayout::summed(c.orders, c.signs);
   constexpr int64_t kWindows = 7;
   const std::vector<int64_t> shape{layout.rows(), kWindows, c.tokens, c.width};
   const auto q = testing::random(shape, "q") * 2;
@@ -75,14 +77,15 @@ TEST_P(KernelsJetAttention, AgreesWithReference) {
   }
 }
 
-INSTANTIATE_TEST_SUITE_P(Kernels, KernelsJetAttention,
-                         ::testing::Values(Case{5, 32, 2, {}, false},
-                                           Case{5, 32, 2, {1}, true},
-                                           Case{5, 32, 2, {2, 2}, false},
-                                           Case{5, 32, 2, {2, 2, 1}, true},
-                                           Case{1, 8, 1, {2}, false},
-                                           Case{4, 6, 2, {2, 1}, true},
-                                           Case{17, 16, 2, {2}, true}));
+INSTANTIATE_TEST_SUITE_P(
+    Kernels, KernelsJetAttention,
+    ::testing::Values(Case{5, 32, 2, {}, false}, Case{5, 32, 2, {1}, true},
+                      Case{5, 32, 2, {2, 2}, false},
+                      Case{5, 32, 2, {2, 2, 1}, true},
+                      Case{1, 8, 1, {2}, false}, Case{4, 6, 2, {2, 1}, true},
+                      Case{5, 32, 2, {2, 2}, false, {1, -1}},
+                      Case{4, 6, 2, {2, 2, 1}, true, {-1, 1}},
+                      Case{17, 16, 2, {2}, true}));
 
 }  // namespace
 }  // namespace propagator::kernels

@@ -64,19 +64,24 @@ TEST(KernelsJetLinear, PointsNeedNoGradient) {
   });
 }
 
-// Widths that the kernel reads in packs, and one that it cannot.
+void expect_waves_linear(int64_t width, const JetOrders& orders) {
+  everywhere([&](auto type, const auto& make) {
+    const std::vector<Tensor> in{make({orders.rows(), 37, width}, "rows"),
+                                 make({1}, "w1"), make({1}, "w2"),
+                                 make({9, width}, "weight"), make({9}, "bias")};
+    const auto ours =
+        jet_waves_linear(in[0], in[1], in[2], in[3], in[4], orders);
+    const auto plain = jet_linear_reference(
+        jet_waves_reference(in[0], in[1], in[2], orders), in[3], in[4]);
+    expect_same(run(in, ours), run(in, plain), type);
+  });
+}
+
+// A width that the kernel reads in packs, and one that it cannot.
 TEST(KernelsJetWavesLinear, AgreesWithReference) {
   for (const int64_t width : {16, 7}) {
-    everywhere([width](auto type, const auto& make) {
-      const std::vector<Tensor> in{
-          make({kOrders.rows(), 37, width}, "rows"), make({1}, "w1"),
-          make({1}, "w2"), make({9, width}, "weight"), make({9}, "bias")};
-      const auto ours =
-          jet_waves_linear(in[0], in[1], in[2], in[3], in[4], kOrders);
-      const auto plain = jet_linear_reference(
-          jet_waves_reference(in[0], in[1], in[2], kOrders), in[3], in[4]);
-      expect_same(run(in, ours), run(in, plain), type);
-    });
+    expect_waves_linear(width, kOrders);
+    expect_waves_linear(width, {3, 2, true, 0b10});
   }
 }
 

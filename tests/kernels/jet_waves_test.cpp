@@ -13,15 +13,11 @@ namespace {
 using testing::near;
 using torch::Tensor;
 
-struct Case {
-  int64_t first, second;
-};
-
-class KernelsJetWaves : public ::testing::TestWithParam<Case> {};
+class KernelsJetWaves : public ::testing::TestWithParam<JetOrders> {};
 
 // Value and all gradients against the plain operations, on every device.
 TEST_P(KernelsJetWaves, AgreesWithReference) {
-  const JetOrders orders{GetParam().first, GetParam().second};
+  const auto orders = GetParam();
   const std::vector<int64_t> shape{orders.rows(), 37, 29};
   for (const auto& device : testing::devices()) {
     for (const auto type : {torch::kFloat64, torch::kFloat32}) {
@@ -53,8 +49,20 @@ TEST_P(KernelsJetWaves, AgreesWithReference) {
 }
 
 INSTANTIATE_TEST_SUITE_P(Kernels, KernelsJetWaves,
-                         ::testing::Values(Case{0, 0}, Case{1, 0}, Case{2, 0},
-                                           Case{2, 1}, Case{2, 2}, Case{3, 2}));
+                         ::testing::Values(JetOrders{0, 0}, JetOrders{1, 0},
+                                           JetOrders{2, 0}, JetOrders{2, 1},
+                                           JetOrders{2, 2}, JetOrders{3, 2},
+                                           JetOrders{2, 2, true, 0b10},
+                                           JetOrders{3, 2, true, 0b01}));
+
+TEST(KernelsJetOrders, ArePackedIntoOneNumber) {
+  const JetOrders orders{300, 32, true, 0x80000001};
+  const auto again = JetOrders::unpacked(orders.packed());
+  EXPECT_EQ(again.first, 300);
+  EXPECT_EQ(again.second, 32);
+  EXPECT_TRUE(again.summed);
+  EXPECT_EQ(again.minus, 0x80000001);
+}
 
 TEST(KernelsJetWavesLimits, SumsThatOverflowAreInfinite) {
   for (const auto& device : testing::devices()) {

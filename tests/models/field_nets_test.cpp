@@ -75,6 +75,38 @@ TEST_P(ModelsEveryFieldNet, DerivativesAgreeWithDifferences) {
   }
 }
 
+// One row that carries the sum of the coefficients of order 2, with signs, is
+// the sum of the rows that carry each; and so is its gradient by all weights.
+TEST_P(ModelsEveryFieldNet, OneRowCarriesASumOverDirections) {
+  const auto net = make(GetParam());
+  net->to(torch::kFloat64);
+  const auto windows = testing::random({4, 5, 2}, "windows") * 0.4 + 0.5;
+  const auto directions =
+      torch::tensor({{1.5, 0.0}, {0.0, 0.5}, {1.0, 1.0}}, torch::kFloat64);
+  std::vector<Tensor> trained;
+  for (const auto& p : net->parameters()) {
+    if (p.requires_grad()) trained.push_back(p);
+  }
+  // The rows, the last of them the sum, and the gradients of their mean.
+  const auto run = [&](const JetLayout& layout) {
+    const auto rows =
+        net->forward(Jet::moving(windows, directions, layout)).rows();
+    const auto sum =
+        layout.is_summed_at(2) ? rows[4] : rows[4] - rows[5];  // x_2 - t_2
+    const auto all = torch::cat({rows.narrow(0, 0, 4), sum.unsqueeze(0)});
+    const auto weights = testing::random(all.sizes(), "weights");
+    auto results = torch::autograd::grad({(all * weights).mean()}, trained);
+    results.push_back(all);
+    return results;
+  };
+  const auto one = run(JetLayout::summed({2, 2, 1}, {1, -1}));
+  const auto each = run(JetLayout({2, 2, 1}));
+  for (size_t i = 0; i < one.size(); ++i) {
+    const double size = each[i].abs().max().item<double>() + 1e-9;
+    EXPECT_TRUE(near(one[i] / size, each[i] / size, {1e-10, 1e-10})) << i;
+  }
+}
+
 TEST_P(ModelsEveryFieldNet, GradientOfASecondDerivativeIsRight) {
   const auto net = make(GetParam());
   net->to(torch::kFloat64);

@@ -33,7 +33,7 @@ TEST(TasksInitialValues, AreMetExactlyAndDerivativesAreThoseOfTheAnswer) {
   const auto net = values.build_into(options->make({{0, 1}, {1, 3}, 2, 1}));
   net->initialise(5);
   net->to(torch::kFloat64);
-  const Probe probe({{0, {0, 1}}, {0, {2, 0}}, {1, {0, 1}}}, 2,
+  const Probe probe({{{0, {0, 1}}, {0, {2, 0}}, {1, {0, 1}}}, 2},
                     Derivatives::kHonest, kRuntime);
   const auto x = torch::linspace(0.1, 0.9, 5, torch::kFloat64);
   const auto at = [&](double t) {

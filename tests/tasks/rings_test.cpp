@@ -33,7 +33,7 @@ TEST(TasksRings, TheAnswerIsPeriodicWithItsDerivatives) {
       rings.close(models::field_nets().at("pinn").options()->make(seen));
   net->initialise(3);
   net->to(torch::kFloat64);
-  const Probe probe({{0, {1, 0}}, {0, {2, 0}}}, 2, Derivatives::kHonest,
+  const Probe probe({{{0, {1, 0}}, {0, {2, 0}}}, 2}, Derivatives::kHonest,
                     {torch::kCPU, Precision::kFloat64});
   const auto t = torch::linspace(0, 1, 5, torch::kFloat64);
   const auto at = [&](double x) {
