@@ -6,6 +6,7 @@
 
 #include "propagator/cli/commands.h"
 #include "propagator/core/error.h"
+#include "propagator/core/freed_memory.h"
 #include "propagator/core/log.h"
 #include "propagator/core/progress.h"
 #include "propagator/core/version.h"
@@ -49,6 +50,7 @@ int main(int argc, char** argv) {
   using namespace propagator;
   // A file size limit or a closed pipe is an error to report, not a death.
   signal(SIGXFSZ, SIG_IGN);
+  keep_freed_memory();
 
   CLI::App app{
       "Transformers for physics: train them, test them, use them.\n"
