@@ -2,6 +2,7 @@
 
 #include <ATen/Parallel.h>
 
+#include <numbers>
 #include <numeric>
 
 namespace propagator {
@@ -94,6 +95,14 @@ torch::Tensor RandomStream::uniform(torch::IntArrayRef shape, double low,
     }
   });
   return values.to(dtype);
+}
+
+torch::Tensor RandomStream::normal(torch::IntArrayRef shape) const {
+  auto pairs = shape.vec();
+  pairs.insert(pairs.begin(), 2);
+  const auto u = uniform(pairs, 0, 1, torch::kFloat64);
+  return torch::sqrt(-2 * torch::log1p(-u[0])) *
+         torch::cos(2 * std::numbers::pi * u[1]);
 }
 
 std::vector<int64_t> RandomStream::permutation(int64_t n, int64_t row) const {

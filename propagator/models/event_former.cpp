@@ -5,7 +5,6 @@
 #include <torch/utils.h>
 
 #include <cmath>
-#include <numbers>
 
 #include "propagator/core/error.h"
 #include "propagator/core/random.h"
@@ -110,13 +109,9 @@ void EventFormer::initialise(int64_t seed) {
       value.zero_();
     }
   }
-  // A normal distribution, by Box and Muller.
   auto& table = embedding_->weight;
-  const auto u =
-      RandomStream(seed, "init/embedding.weight")
-          .uniform({2, table.size(0), table.size(1)}, 0, 1, torch::kFloat64);
-  table.copy_(torch::sqrt(-2 * torch::log1p(-u[0])) *
-              torch::cos(2 * std::numbers::pi * u[1]));
+  table.copy_(
+      RandomStream(seed, "init/embedding.weight").normal(table.sizes()));
 }
 
 }  // namespace propagator::models

@@ -17,11 +17,6 @@ namespace {
 
 constexpr double kLeastDeviation = 1e-5;  // of the detector's size
 
-torch::nn::Linear linear_without_bias(int64_t inputs, int64_t outputs) {
-  return torch::nn::Linear(
-      torch::nn::LinearOptions(inputs, outputs).bias(false));
-}
-
 }  // namespace
 
 void HitFormerOptions::describe(config::Schema& s) {
@@ -64,7 +59,7 @@ HitFormer::HitFormer(const HitFormerOptions& options,
                      const DetectorShape& shape)
     : options_(options),
       shape_(shape),
-      time_(linear_without_bias(
+      time_(nn::linear_without_bias(
           1 + (2 + 2 * options.frequencies) * (shape.event_time_known ? 2 : 1),
           options.width)),
       position_(3 * (2 + 2 * options.frequencies), options.width),
@@ -83,7 +78,7 @@ HitFormer::HitFormer(const HitFormerOptions& options,
   if (shape.event_time_known) {
     first_hit_ = register_module(
         "first_hit",
-        linear_without_bias(2 + 2 * options.frequencies, options.width));
+        nn::linear_without_bias(2 + 2 * options.frequencies, options.width));
   }
   register_module("encoder", encoder_);
   register_module("output", output_);

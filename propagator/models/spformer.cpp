@@ -102,17 +102,14 @@ SpFormer::SpFormer(const SpFormerOptions& o, const FieldDomain& domain)
 void SpFormer::initialise(int64_t seed) {
   FieldNet::initialise(seed);
   if (!frequencies_.defined()) return;
-  // A normal distribution, by Box and Muller.
   const torch::NoGradGuard no_grad;
-  const RandomStream stream(seed, "init/frequencies");
-  const auto shape = frequencies_.sizes();
-  const auto u = stream.uniform({2, shape[0], shape[1]}, 0, 1, torch::kFloat64);
-  const auto radius = torch::sqrt(-2 * torch::log1p(-u[0]));
-  auto spread = torch::full({shape[1]}, options_.fourier_scale, u.options());
+  auto spread = torch::full({domain_.variables()}, options_.fourier_scale,
+                            torch::kFloat64);
   if (options_.fourier_time > 0 && domain_.time >= 0) {
     spread[domain_.time] = options_.fourier_time;
   }
-  frequencies_.copy_(radius * torch::cos(2 * std::numbers::pi * u[1]) * spread);
+  const RandomStream stream(seed, "init/frequencies");
+  frequencies_.copy_(stream.normal(frequencies_.sizes()) * spread);
 }
 
 Jet SpFormer::forward(const Jet& points) {

@@ -11,14 +11,6 @@
 #include "propagator/nn/linear.h"
 
 namespace propagator::nn {
-namespace {
-
-torch::nn::Linear linear_without_bias(int64_t inputs, int64_t outputs) {
-  return torch::nn::Linear(
-      torch::nn::LinearOptions(inputs, outputs).bias(false));
-}
-
-}  // namespace
 
 torch::Tensor PrefixMask::additive(int64_t tokens,
                                    const torch::TensorOptions& options) const {

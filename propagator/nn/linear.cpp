@@ -6,6 +6,11 @@
 
 namespace propagator::nn {
 
+torch::nn::Linear linear_without_bias(int64_t inputs, int64_t outputs) {
+  return torch::nn::Linear(
+      torch::nn::LinearOptions(inputs, outputs).bias(false));
+}
+
 torch::Tensor apply_linear(torch::nn::Linear& layer, const torch::Tensor& x) {
   if (fusing_pays(x) && layer->bias.defined()) {
     return fused_linear(x, layer->weight, layer->bias);

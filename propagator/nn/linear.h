@@ -5,6 +5,8 @@
 
 namespace propagator::nn {
 
+torch::nn::Linear linear_without_bias(int64_t inputs, int64_t outputs);
+
 // The layer applied to (…, inputs) → (…, outputs): fused on CUDA; on the CPU,
 // without gradients and with a few rows, as in a rollout, by the kernel for few
 // rows.

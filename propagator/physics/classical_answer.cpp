@@ -4,13 +4,13 @@
 #include <torch/utils.h>
 
 #include <algorithm>
-#include <chrono>
 #include <cmath>
 #include <exception>
 #include <limits>
 #include <map>
 
 #include "propagator/core/error.h"
+#include "propagator/core/stopwatch.h"
 #include "propagator/physics/spectral_plan.h"
 #include "propagator/physics/spectral_solver.h"
 
@@ -18,16 +18,11 @@ namespace propagator::physics {
 namespace {
 
 using torch::Tensor;
-using Clock = std::chrono::steady_clock;
 
 constexpr double kNone = std::numeric_limits<double>::infinity();
 constexpr int64_t kPerSlab = 5;
 constexpr int64_t kMostPieces = 512;  // slabs, or elements
 constexpr double kNextRound = 4;      // a search's round beside the one before
-
-double since(Clock::time_point start) {
-  return std::chrono::duration<double>(Clock::now() - start).count();
-}
 
 double relative_error(const Tensor& answer, const Tensor& truth) {
   return ((answer - truth).norm() / truth.norm()).item<double>();
@@ -119,11 +114,12 @@ class Search {
         ladder_(problem) {}
 
   ClassicalAnswer run(double seconds) {
-    const auto start = Clock::now();
+    const Stopwatch clock;
     auto at = attempt({});
     double round = at.seconds;
-    while (at.error > target_ && since(start) + kNextRound * round < seconds) {
-      const auto begun = Clock::now();
+    while (at.error > target_ &&
+           clock.seconds() + kNextRound * round < seconds) {
+      const Stopwatch begun;
       std::vector<Attempt> finer;
       for (const auto& next : ladder_.finer(at.rung)) {
         if (ladder_.has(next)) finer.push_back(attempt(next));
@@ -137,7 +133,7 @@ class Search {
       if (at.error > target_ && !(at.error < before / 2) && ladder_.has(both)) {
         at = attempt(both);
       }
-      round = since(begun);
+      round = begun.seconds();
     }
     if (best_.error == kNone) std::rethrow_exception(failure_);
     // Once more: the first time libraries have to wake up.
@@ -163,9 +159,9 @@ class Search {
   Attempt attempt(const Rung& rung) {
     Attempt attempt{rung};
     try {
-      const auto start = Clock::now();
+      const Stopwatch clock;
       const auto solution = solve_spectrally(problem_, ladder_.options(rung));
-      attempt.seconds = since(start);
+      attempt.seconds = clock.seconds();
       attempt.unknowns = solution.unknowns();
       const double error =
           relative_error(solution.at(points_), reference_.fields);
@@ -195,7 +191,7 @@ Reference reference_at(const autodiff::Problem& problem, const Tensor& points,
     return {problem.exact_fields(autodiff::Jet::constant(at)).value(), 0};
   }
   const Ladder ladder(problem);
-  const auto start = Clock::now();
+  const Stopwatch clock;
   std::exception_ptr failure;
   std::map<Rung, Tensor> known;  // undefined: too coarse, perhaps
   const auto solution = [&](const Rung& rung) {
@@ -213,8 +209,8 @@ Reference reference_at(const autodiff::Problem& problem, const Tensor& points,
   // Up by whatever still makes a difference.
   double round = 0;
   Rung rung;
-  while (ladder.has(rung) && since(start) + kNextRound * round < seconds) {
-    const auto begun = Clock::now();
+  while (ladder.has(rung) && clock.seconds() + kNextRound * round < seconds) {
+    const Stopwatch begun;
     const auto fields = solution(rung);
     Rung next = rung;
     double error = 0;
@@ -230,7 +226,7 @@ Reference reference_at(const autodiff::Problem& problem, const Tensor& points,
     }
     if (next == rung) return {fields, error};
     rung = next;
-    round = since(begun);
+    round = begun.seconds();
   }
   const bool solved = std::ranges::any_of(
       known, [](const auto& one) { return one.second.defined(); });

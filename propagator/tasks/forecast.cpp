@@ -2,10 +2,9 @@
 
 #include <torch/utils.h>
 
-#include <chrono>
-
 #include "propagator/core/error.h"
 #include "propagator/core/progress.h"
+#include "propagator/core/stopwatch.h"
 #include "propagator/kernels/plate_loss.h"
 #include "propagator/tasks/forecast_baselines.h"
 #include "propagator/tasks/loss_weight.h"
@@ -199,13 +198,12 @@ json Forecast::evaluate(torch::nn::Module& model, data::Split split) {
   for (int64_t n = 0; n < cases; n += eval_options_.batch) {
     const int64_t count = std::min(eval_options_.batch, cases - n);
     const auto batch = data_->range(split, n, count);
-    const auto start = std::chrono::steady_clock::now();
+    const Stopwatch clock;
     const auto answer = forecast(forecaster, batch, [&](int64_t frame) {
       progress.update(n * plate_.frames + frame * count);
     });
     ours += squared_error(answer, batch.frames);
-    const auto end = std::chrono::steady_clock::now();
-    seconds += std::chrono::duration<double>(end - start).count();
+    seconds += clock.seconds();
     kept += squared_error(keep_last_frame(batch.frames, visible), batch.frames);
     line += squared_error(line_to_steady_state(plate_, batch.frames, visible),
                           batch.frames);

@@ -1,9 +1,8 @@
 #include <torch/utils.h>
 
-#include <chrono>
-
 #include "propagator/core/error.h"
 #include "propagator/core/log.h"
+#include "propagator/core/stopwatch.h"
 #include "propagator/tasks/event_table.h"
 #include "propagator/tasks/locate.h"
 #include "propagator/tasks/location_errors.h"
@@ -23,10 +22,9 @@ using torch::Tensor;
 constexpr double kTimed = 0.5;  // s, of locating events again and again
 
 double seconds_of(const std::function<void()>& work) {
-  const auto start = std::chrono::steady_clock::now();
+  const Stopwatch clock;
   work();
-  return std::chrono::duration<double>(std::chrono::steady_clock::now() - start)
-      .count();
+  return clock.seconds();
 }
 
 physics::Events first_of(const physics::Events& events, int64_t count) {

@@ -4,11 +4,11 @@
 #include <torch/utils.h>
 
 #include <algorithm>
-#include <chrono>
 #include <vector>
 
 #include "propagator/core/peak_memory.h"
 #include "propagator/core/progress.h"
+#include "propagator/core/stopwatch.h"
 
 namespace propagator::tasks {
 namespace {
@@ -32,12 +32,10 @@ Spread measure(const std::string& title, const Runtime& runtime,
   begin_peak_memory(runtime);
   for (int64_t n = 0; n < calls; ++n) {
     wait_for(runtime);
-    const auto start = std::chrono::steady_clock::now();
+    const Stopwatch clock;
     work();
     wait_for(runtime);
-    const std::chrono::duration<double, std::milli> time =
-        std::chrono::steady_clock::now() - start;
-    if (n >= plan.warm_up) times.push_back(time.count());
+    if (n >= plan.warm_up) times.push_back(1000 * clock.seconds());
     progress.update(n + 1);
   }
   std::ranges::sort(times);

@@ -15,8 +15,6 @@
 namespace propagator::train {
 namespace {
 
-using Clock = std::chrono::steady_clock;
-
 // In front of the names of L-BFGS's and of the task's tensors in a checkpoint.
 constexpr std::string_view kNewton = "lbfgs.";
 constexpr std::string_view kTask = "task.";
@@ -39,10 +37,6 @@ void put(NamedTensors& all, std::string_view prefix,
     all[fmt::format("{}{}", prefix, name)] =
         value.to(torch::kCPU, /*non_blocking=*/false, /*copy=*/true);
   }
-}
-
-double seconds_since(Clock::time_point start) {
-  return std::chrono::duration<double>(Clock::now() - start).count();
 }
 
 // Batch 0 is all cases.
@@ -126,9 +120,7 @@ Trainer::Trainer(Task& task, std::shared_ptr<torch::nn::Module> model,
       options.checkpoint_every > 0 ? options.checkpoint_every : validate_every_;
 }
 
-double Trainer::seconds() const {
-  return seconds_before_ + seconds_since(start_);
-}
+double Trainer::seconds() const { return seconds_before_ + clock_.seconds(); }
 
 void Trainer::restore(const Checkpoint& checkpoint) {
   set_parameters(*model_, checkpoint.model, "model.safetensors");
@@ -164,7 +156,8 @@ StopReason Trainer::run(RunDirectory& run) {
     }
   } wait{saving_};
   const StopSignals signals;
-  start_ = saved_at_ = Clock::now();
+  clock_.start();
+  since_saved_.start();
   remove_unfinished(run_->checkpoints());
   for (const auto& later : list_checkpoints(run_->checkpoints())) {
     // Of a future that this run, resumed from an earlier point, gives up.
@@ -184,9 +177,8 @@ StopReason Trainer::run(RunDirectory& run) {
     const bool done = step_ == total_steps_ || converged();
     const bool logged = step_ % options_.log_every == 0 || done;
     const bool validated = step_ % validate_every_ == 0 || done;
-    const bool due =
-        step_ % checkpoint_every_ == 0 ||
-        seconds_since(saved_at_) > options_.checkpoint_minutes * 60;
+    const bool due = step_ % checkpoint_every_ == 0 ||
+                     since_saved_.seconds() > options_.checkpoint_minutes * 60;
     // Reading makes the host wait for a GPU, which a step by itself never
     // does; nothing bad is ever saved.
     if (runtime_.device.is_cpu() || logged || validated || due) read_step();
@@ -206,8 +198,7 @@ StopReason Trainer::run(RunDirectory& run) {
       reason = StopReason::kSignal;
       break;
     }
-    if (options_.time_limit > 0 &&
-        seconds_since(start_) > options_.time_limit) {
+    if (options_.time_limit > 0 && clock_.seconds() > options_.time_limit) {
       reason = StopReason::kTimeLimit;
       break;
     }
@@ -366,7 +357,7 @@ void Trainer::save() {
         }
       });
   saved_step_ = step_;
-  saved_at_ = Clock::now();
+  since_saved_.start();
 }
 
 void Trainer::finish_saving() {

@@ -1,8 +1,8 @@
 #pragma once
 
-#include <chrono>
 #include <future>
 
+#include "propagator/core/stopwatch.h"
 #include "propagator/train/checkpoint.h"
 #include "propagator/train/newton_step.h"
 #include "propagator/train/run_directory.h"
@@ -106,7 +106,7 @@ class Trainer {
   NamedTensors best_;
   double seconds_before_ = 0;
   int64_t saved_step_ = -1;
-  std::chrono::steady_clock::time_point start_, saved_at_;
+  Stopwatch clock_, since_saved_;
   std::future<void> saving_;
 };
 
