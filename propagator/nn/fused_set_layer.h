@@ -2,6 +2,8 @@
 
 #include <torch/types.h>
 
+#include <vector>
+
 #include "propagator/kernels/packed_sets.h"
 
 namespace propagator::nn {
