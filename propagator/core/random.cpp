@@ -21,6 +21,23 @@ uint64_t hash_name(uint64_t seed, std::string_view name) {
   return h ^ (h >> 31);
 }
 
+constexpr int kRounds = 10;
+
+void philox_round(uint32_t& c0, uint32_t& c1, uint32_t& c2, uint32_t& c3,
+                  const std::array<uint32_t, 2>& key) {
+  const uint64_t p0 = uint64_t{0xD2511F53} * c0;
+  const uint64_t p1 = uint64_t{0xCD9E8D57} * c2;
+  c0 = static_cast<uint32_t>(p1 >> 32) ^ c1 ^ key[0];
+  c2 = static_cast<uint32_t>(p0 >> 32) ^ c3 ^ key[1];
+  c1 = static_cast<uint32_t>(p1);
+  c3 = static_cast<uint32_t>(p0);
+}
+
+void next_key(std::array<uint32_t, 2>& key) {
+  key[0] += 0x9E3779B9;
+  key[1] += 0xBB67AE85;
+}
+
 // 53 bits of two words as a double on [0, 1).
 double to_unit(uint32_t high, uint32_t low) {
   const uint64_t bits = (uint64_t{high} << 32 | low) >> 11;
@@ -32,20 +49,21 @@ double to_unit(uint32_t high, uint32_t low) {
 std::array<uint32_t, 4> philox(std::array<uint32_t, 4> counter,
                                std::array<uint32_t, 2> key) {
   auto [c0, c1, c2, c3] = counter;
-  auto [k0, k1] = key;
-  for (int round = 0; round < 10; ++round) {
-    const uint64_t p0 = uint64_t{0xD2511F53} * c0;
-    const uint64_t p1 = uint64_t{0xCD9E8D57} * c2;
-    const auto n0 = static_cast<uint32_t>(p1 >> 32) ^ c1 ^ k0;
-    const auto n2 = static_cast<uint32_t>(p0 >> 32) ^ c3 ^ k1;
-    c1 = static_cast<uint32_t>(p1);
-    c3 = static_cast<uint32_t>(p0);
-    c0 = n0;
-    c2 = n2;
-    k0 += 0x9E3779B9;
-    k1 += 0xBB67AE85;
+  for (int round = 0; round < kRounds; ++round) {
+    philox_round(c0, c1, c2, c3, key);
+    next_key(key);
   }
   return {c0, c1, c2, c3};
+}
+
+void philox(PhiloxLanes& counters, std::array<uint32_t, 2> key) {
+  auto& [c0, c1, c2, c3] = counters;
+  for (int round = 0; round < kRounds; ++round) {
+    for (int64_t l = 0; l < kPhiloxLanes; ++l) {
+      philox_round(c0[l], c1[l], c2[l], c3[l], key);
+    }
+    next_key(key);
+  }
 }
 
 RandomStream::RandomStream(int64_t seed, std::string_view name) {

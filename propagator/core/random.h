@@ -16,6 +16,11 @@ namespace propagator {
 std::array<uint32_t, 4> philox(std::array<uint32_t, 4> counter,
                                std::array<uint32_t, 2> key);
 
+// The same of many counters at once, word by word, at a fifth of the cost.
+inline constexpr int64_t kPhiloxLanes = 16;
+using PhiloxLanes = std::array<std::array<uint32_t, kPhiloxLanes>, 4>;
+void philox(PhiloxLanes& counters, std::array<uint32_t, 2> key);
+
 // A named stream of random numbers: "data", "init/...", "batches", "dropout",
 // "noise". The name and the seed make the key; `row` and `index` the counter.
 // Nothing is stored, so there is no state to save.

@@ -23,21 +23,33 @@ struct Lanes {
 
   Vector value[kVectors] = {};
 
-  // Adds a[l] · b[l] in lane l.
+  static Vector load(const Real* from) {
+    Vector v;
+    std::memcpy(&v, from, sizeof v);
+    return v;
+  }
+  static void store(const Vector& v, Real* to) {
+    std::memcpy(to, &v, sizeof v);
+  }
+  static Real sum(const Vector& v) {
+    Real total = 0;
+    for (int64_t l = 0; l < kWidth; ++l) total += v[l];
+    return total;
+  }
+
+  // Adds a[l], or a[l] · b[l], in lane l.
+  void add(const Real* a) {
+    for (int64_t n = 0; n < kVectors; ++n) value[n] += load(a + n * kWidth);
+  }
   void add_product(const Real* a, const Real* b) {
     for (int64_t n = 0; n < kVectors; ++n) {
-      Vector x, y;
-      std::memcpy(&x, a + n * kWidth, sizeof x);
-      std::memcpy(&y, b + n * kWidth, sizeof y);
-      value[n] += x * y;
+      value[n] += load(a + n * kWidth) * load(b + n * kWidth);
     }
   }
   Real sum() const {
     Vector all = value[0];
     for (int64_t n = 1; n < kVectors; ++n) all += value[n];
-    Real total = 0;
-    for (int64_t l = 0; l < kWidth; ++l) total += all[l];
-    return total;
+    return sum(all);
   }
 };
 

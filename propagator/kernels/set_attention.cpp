@@ -21,40 +21,40 @@ constexpr int64_t kSetsAtOnce = 16;
 
 // Calls `work(head, offset into (B, Q, C), offset into (B, T, 3 C), room)` for
 // every head of every set, on all threads.
-template <class Real, int64_t kDepth, class Work>
-void for_heads(const SetShape& s, const torch::autograd::variable_list& given,
-               Work&& work) {
+template <class Real, class Work>
+void for_heads(const torch::autograd::variable_list& given, int64_t heads,
+               int64_t wanted, Work&& work) {
   const auto &qkv = given[0], &padding = given[1], &factors = given[2];
+  const int64_t sets = qkv.size(0), tokens = qkv.size(1), row = qkv.size(2);
+  const int64_t width = row / 3, depth = width / heads;
   const Real* data = qkv.data_ptr<Real>();
   const bool* hidden = padding.numel() > 0 ? padding.data_ptr<bool>() : nullptr;
   const Real* times = factors.numel() > 0 ? factors.data_ptr<Real>() : nullptr;
-  at::parallel_for(0, s.sets, kSetsAtOnce, [&](int64_t begin, int64_t end) {
-    SetRoom<Real> room(s);
+  at::parallel_for(0, sets, kSetsAtOnce, [&](int64_t begin, int64_t end) {
+    SetRoom<Real> room(tokens, depth);
+    std::vector<Real> weights(room.factored.size());
     for (int64_t b = begin; b < end; ++b) {
-      for (int64_t h = 0; h < s.heads; ++h) {
-        const int64_t in = b * s.tokens * s.row() + h * s.depth();
-        const int64_t out = b * s.wanted * s.width + h * s.depth();
-        const int64_t square = (b * s.heads + h) * s.wanted * s.tokens;
-        const SetHead<Real, kDepth> head{
-            s, data + in, hidden == nullptr ? nullptr : hidden + b * s.tokens,
-            times == nullptr ? nullptr : times + square};
-        work(head, out, in, room);
+      for (int64_t h = 0; h < heads; ++h) {
+        const int64_t in = b * tokens * row + h * depth;
+        const int64_t out = b * wanted * width + h * depth;
+        const int64_t square = (b * heads + h) * wanted * tokens;
+        const SetHead<Real> head{
+            .wanted = wanted,
+            .tokens = tokens,
+            .depth = depth,
+            .query = data + in,
+            .query_row = row,
+            .key = data + in + width,
+            .value = data + in + 2 * width,
+            .key_row = row,
+            .padding = hidden == nullptr ? nullptr : hidden + b * tokens,
+            .factors = times == nullptr ? nullptr : times + square,
+            .factors_row = tokens};
+        head.softmax(weights.data(), room);
+        work(head, weights.data(), out, in, room);
       }
     }
   });
-}
-
-template <class Real, class Work>
-void for_heads(const SetShape& s, const torch::autograd::variable_list& given,
-               Work&& work) {
-  switch (s.depth()) {
-    case 8:
-      return for_heads<Real, 8>(s, given, work);
-    case 16:
-      return for_heads<Real, 16>(s, given, work);
-    default:
-      return for_heads<Real, 0>(s, given, work);
-  }
 }
 
 class SetAttention : public torch::autograd::Function<SetAttention> {
@@ -67,14 +67,14 @@ class SetAttention : public torch::autograd::Function<SetAttention> {
     context->save_for_backward(given);
     context->saved_data["heads"] = heads;
     context->saved_data["wanted"] = wanted;
-    const SetShape s{qkv.size(0), qkv.size(1), qkv.size(2) / 3, heads, wanted};
-    auto out = torch::empty({s.sets, wanted, s.width}, qkv.options());
+    const int64_t width = qkv.size(2) / 3;
+    auto out = torch::empty({qkv.size(0), wanted, width}, qkv.options());
     AT_DISPATCH_FLOATING_TYPES(qkv.scalar_type(), "set_attention", [&] {
       auto* to = out.data_ptr<scalar_t>();
       for_heads<scalar_t>(
-          s, given, [&](const auto& head, int64_t at, int64_t, auto& room) {
-            head.forward(to + at, room);
-          });
+          given, heads, wanted,
+          [&](const auto& head, const scalar_t* weights, int64_t at, int64_t,
+              auto& room) { head.mix(weights, to + at, width, room); });
     });
     return out;
   }
@@ -84,18 +84,20 @@ class SetAttention : public torch::autograd::Function<SetAttention> {
       torch::autograd::variable_list gradients) {
     const auto saved = context->get_saved_variables();
     const auto& qkv = saved[0];
-    const SetShape s{qkv.size(0), qkv.size(1), qkv.size(2) / 3,
-                     context->saved_data["heads"].toInt(),
-                     context->saved_data["wanted"].toInt()};
+    const int64_t width = qkv.size(2) / 3;
     const auto grad = gradients[0].contiguous();
     auto d_qkv = torch::zeros_like(qkv);
     AT_DISPATCH_FLOATING_TYPES(qkv.scalar_type(), "set_attention", [&] {
       const auto* from = grad.data_ptr<scalar_t>();
       auto* to = d_qkv.data_ptr<scalar_t>();
-      for_heads<scalar_t>(
-          s, saved, [&](const auto& head, int64_t at, int64_t in, auto& room) {
-            head.backward(from + at, to + in, room);
-          });
+      for_heads<scalar_t>(saved, context->saved_data["heads"].toInt(),
+                          context->saved_data["wanted"].toInt(),
+                          [&](const auto& head, const scalar_t* weights,
+                              int64_t at, int64_t in, auto& room) {
+                            head.backward(weights, from + at, width, to + in,
+                                          to + in + width, to + in + 2 * width,
+                                          room);
+                          });
     });
     return {d_qkv, Tensor(), Tensor(), Tensor(), Tensor()};
   }
@@ -137,14 +139,16 @@ Tensor set_attention_weights(const Tensor& qkv, const SetAttentionOptions& o) {
   return weights_of(q, k, o.padding);
 }
 
-bool has_set_attention(const Tensor& qkv) {
+bool has_set_attention(const Tensor& qkv, int64_t heads) {
   const auto type = qkv.scalar_type();
-  return qkv.is_cpu() && qkv.size(1) <= kLargestSet &&
-         (type == torch::kFloat32 || type == torch::kFloat64);
+  if (!qkv.is_cpu() || qkv.size(1) > kLargestSet) return false;
+  const int64_t depth = qkv.size(2) / 3 / heads;
+  return (type == torch::kFloat32 && depth % Lanes<float>::kWidth == 0) ||
+         (type == torch::kFloat64 && depth % Lanes<double>::kWidth == 0);
 }
 
 Tensor set_attention(const Tensor& qkv, const SetAttentionOptions& o) {
-  if (!has_set_attention(qkv)) return set_attention_reference(qkv, o);
+  if (!has_set_attention(qkv, o.heads)) return set_attention_reference(qkv, o);
   // Autograd takes no undefined tensor.
   const auto given = [&](const Tensor& x) {
     return x.defined() ? x.contiguous() : torch::empty({0}, qkv.options());

@@ -32,7 +32,8 @@ torch::Tensor set_attention_reference(const torch::Tensor& qkv,
 torch::Tensor set_attention_weights(const torch::Tensor& qkv,
                                     const SetAttentionOptions& options);
 
-// Whether `set_attention` has a kernel for such sets.
-bool has_set_attention(const torch::Tensor& qkv);
+// Whether `set_attention` has a kernel for such sets: small ones on the CPU,
+// whose heads are whole vectors.
+bool has_set_attention(const torch::Tensor& qkv, int64_t heads);
 
 }  // namespace propagator::kernels

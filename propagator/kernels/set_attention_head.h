@@ -7,152 +7,176 @@
 #include <vector>
 
 #include "propagator/kernels/exp.h"
+#include "propagator/kernels/tile_product.h"
 
 namespace propagator::kernels {
 
-struct SetShape {
-  int64_t sets, tokens, width, heads, wanted;
-  int64_t depth() const { return width / heads; }
-  int64_t row() const { return 3 * width; }
-  // Rows of weights are filled up to whole vectors.
-  int64_t columns() const { return (tokens + 3) / 4 * 4; }
-};
+// Rows of T weights are filled up to whole vectors.
+template <class Real>
+int64_t set_columns(int64_t tokens) {
+  constexpr int64_t kWidth = Lanes<Real>::kWidth;
+  return (tokens + kWidth - 1) / kWidth * kWidth;
+}
 
-// Memory of one thread, for one head of one set.
+// Memory of one thread, for one head of one set of at most T tokens.
 template <class Real>
 struct SetRoom {
-  explicit SetRoom(const SetShape& s)
-      : keys(static_cast<size_t>(s.columns() * s.depth())),
-        values(keys.size()),
-        hidden(static_cast<size_t>(s.columns())),
-        weights(hidden.size() * static_cast<size_t>(s.wanted)),
-        d_scores(weights.size()) {}
-  std::vector<Real> keys, values;       // (D, columns)
-  std::vector<Real> hidden;             // (columns) of 0 and -∞
-  std::vector<Real> weights, d_scores;  // (Q, columns)
+  SetRoom(int64_t tokens, int64_t depth)
+      : across(static_cast<size_t>(set_columns<Real>(tokens) * depth)),
+        hidden(static_cast<size_t>(set_columns<Real>(tokens))),
+        factored(hidden.size() * static_cast<size_t>(tokens)),
+        d_scores(factored.size()) {}
+  std::vector<Real> across;              // (D, columns), keys or values
+  std::vector<Real> hidden;              // (columns) of 0 and -∞
+  std::vector<Real> factored, d_scores;  // (Q, columns)
 };
 
-// Attention in one head of one set (set_attention.h), of a depth that the
-// compiler knows, or 0 if it does not.
-template <class Real, int64_t kDepth>
+// Attention in one head of one set (set_attention.h), of a depth D that is
+// whole vectors. Q queries meet T keys and values.
+template <class Real>
 struct SetHead {
-  const SetShape& s;
-  const Real* data;     // query of token 0; keys and values C and 2 C further
-  const bool* padding;  // (T) or nullptr
-  const Real* factors;  // (Q, T) or nullptr
+  int64_t wanted, tokens, depth;
+  const Real* query;
+  int64_t query_row;
+  const Real *key, *value;
+  int64_t key_row;
+  const bool* padding = nullptr;  // (T)
+  const Real* factors = nullptr;  // (Q, T)
+  int64_t factors_row = 0;
 
-  int64_t depth() const { return kDepth > 0 ? kDepth : s.depth(); }
-  const Real* query(int64_t i) const { return data + i * s.row(); }
-  const Real* key(int64_t j) const { return query(j) + s.width; }
-  const Real* value(int64_t j) const { return key(j) + s.width; }
-  Real scale() const { return 1 / std::sqrt(static_cast<Real>(depth())); }
+  using L = Lanes<Real>;
+  using Vector = typename L::Vector;
+  static constexpr int64_t kWidth = L::kWidth;
 
-  // Part 1, keys, or 2, values, with a token in each column.
-  void load(int64_t part, Real* to) const {
-    for (int64_t j = 0; j < s.tokens; ++j) {
-      const Real* from = query(j) + part * s.width;
-      for (int64_t c = 0; c < depth(); ++c) to[c * s.columns() + j] = from[c];
-    }
-  }
+  int64_t columns() const { return set_columns<Real>(tokens); }
 
-  // to_j += scale Σ_c x_c m_cj, four columns at a time, which stay in a
-  // register.
-  void add_product(const Real* x, const Real* m, Real scale, Real* to) const {
-    const int64_t n = s.columns();
-    for (int64_t j = 0; j < n; j += 4) {
-      Real sum[4] = {};
-      for (int64_t c = 0; c < depth(); ++c) {
-        for (int64_t l = 0; l < 4; ++l) sum[l] += x[c] * m[c * n + j + l];
-      }
-      for (int64_t l = 0; l < 4; ++l) to[j + l] += scale * sum[l];
-    }
-  }
-
-  // All of the weights, without factors.
-  void softmax(SetRoom<Real>& room) const {
-    const int64_t n = s.columns();
+  // softmax_j(q_i · k_j / √D | j not padding), (Q, columns), without factors.
+  void softmax(Real* weights, SetRoom<Real>& room) const {
+    const int64_t n = columns();
+    const Real scale = 1 / std::sqrt(static_cast<Real>(depth));
     Real* hidden = room.hidden.data();
     for (int64_t j = 0; j < n; ++j) {
-      const bool none = j >= s.tokens || (padding != nullptr && padding[j]);
+      const bool none = j >= tokens || (padding != nullptr && padding[j]);
       hidden[j] = none ? -std::numeric_limits<Real>::infinity() : Real(0);
     }
-    load(1, room.keys.data());
-    Real* all = room.weights.data();
-    for (int64_t i = 0; i < s.wanted; ++i) {
-      Real* w = all + i * n;
-      std::copy(hidden, hidden + n, w);
-      add_product(query(i), room.keys.data(), scale(), w);
-      Real largest = w[0];
-      for (int64_t j = 1; j < n; ++j) largest = std::max(largest, w[j]);
-      for (int64_t j = 0; j < n; ++j) w[j] -= largest;
+    meet(query, query_row, key, weights, room);
+    for (int64_t i = 0; i < wanted; ++i) {
+      Real* w = weights + i * n;
+      Vector most = Vector{} - std::numeric_limits<Real>::infinity();
+      for (int64_t j = 0; j < n; j += kWidth) {
+        const Vector score = scale * L::load(w + j) + L::load(hidden + j);
+        most = most > score ? most : score;
+        L::store(score, w + j);
+      }
+      Real largest = most[0];
+      for (int64_t l = 1; l < kWidth; ++l) largest = std::max(largest, most[l]);
+      for (int64_t j = 0; j < n; j += kWidth) {
+        L::store(L::load(w + j) - largest, w + j);
+      }
     }
-    for (int64_t k = 0; k < s.wanted * n; ++k) all[k] = exp_of_negative(all[k]);
-    for (int64_t i = 0; i < s.wanted; ++i) {
-      Real* w = all + i * n;
-      Real sum = 0;
-      for (int64_t j = 0; j < s.tokens; ++j) sum += w[j];
-      const Real factor = 1 / sum;
-      for (int64_t j = 0; j < n; ++j) w[j] *= factor;
+    for (int64_t k = 0; k < wanted * n; ++k) {
+      weights[k] = exp_of_negative(weights[k]);
+    }
+    for (int64_t i = 0; i < wanted; ++i) {
+      Real* w = weights + i * n;
+      Vector sum = {};
+      for (int64_t j = 0; j < n; j += kWidth) sum += L::load(w + j);
+      const Real factor = 1 / L::sum(sum);
+      for (int64_t j = 0; j < n; j += kWidth) {
+        L::store(factor * L::load(w + j), w + j);
+      }
     }
   }
 
-  // The weights of query i times its factors.
+  // out (Q, D) from the weights.
+  void mix(const Real* weights, Real* out, int64_t out_row,
+           SetRoom<Real>& room) const {
+    combine(wanted, tokens, factored(weights, room), columns(), 1, value,
+            key_row, out, out_row);
+  }
+
+  // From the gradient of `out`, (Q, D), those of queries, of keys and, where
+  // keys have their values, of these.
+  void backward(const Real* weights, const Real* grad, int64_t grad_row,
+                Real* d_query, Real* d_key, Real* d_value,
+                SetRoom<Real>& room) const {
+    const int64_t n = columns();
+    const Real scale = 1 / std::sqrt(static_cast<Real>(depth));
+    Real* scores = room.d_scores.data();
+    meet(grad, grad_row, value, scores, room);
+    for (int64_t i = 0; i < wanted; ++i) {
+      const Real* w = weights + i * n;
+      Real* ds = scores + i * n;
+      apply_factors(i, ds);
+      Vector sum = {};
+      for (int64_t j = 0; j < n; j += kWidth) {
+        sum += L::load(ds + j) * L::load(w + j);
+      }
+      const Real mean = L::sum(sum);
+      for (int64_t j = 0; j < n; j += kWidth) {
+        L::store(scale * L::load(w + j) * (L::load(ds + j) - mean), ds + j);
+      }
+    }
+    combine(wanted, tokens, scores, n, 1, key, key_row, d_query, query_row);
+    combine(tokens, wanted, scores, 1, n, query, query_row, d_key, key_row);
+    combine(tokens, wanted, factored(weights, room), 1, n, grad, grad_row,
+            d_value, key_row);
+  }
+
+ private:
+  // to_ij = x_i · y_j of Q rows and T keys or values; (Q, columns), with zeros
+  // behind.
+  void meet(const Real* x, int64_t x_row, const Real* y, Real* to,
+            SetRoom<Real>& room) const {
+    const int64_t n = columns();
+    Real* across = room.across.data();
+    for (int64_t c = 0; c < depth; ++c, across += n) {
+      for (int64_t j = 0; j < tokens; ++j) across[j] = y[j * key_row + c];
+      for (int64_t j = tokens; j < n; ++j) across[j] = 0;
+    }
+    TileProduct<Real>{.rows = wanted,
+                      .inner = depth,
+                      .columns = n,
+                      .a = x,
+                      .a_row = x_row,
+                      .b = room.across.data(),
+                      .b_row = n,
+                      .c = to,
+                      .c_row = n}
+        .run();
+  }
+
+  // to_i = Σ_k w_ik x_k, rows of the head's depth.
+  void combine(int64_t rows, int64_t count, const Real* w, int64_t w_row,
+               int64_t w_step, const Real* x, int64_t x_row, Real* to,
+               int64_t to_row) const {
+    TileProduct<Real>{.rows = rows,
+                      .inner = count,
+                      .columns = depth,
+                      .a = w,
+                      .a_row = w_row,
+                      .a_step = w_step,
+                      .b = x,
+                      .b_row = x_row,
+                      .c = to,
+                      .c_row = to_row}
+        .run();
+  }
+
   void apply_factors(int64_t i, Real* w) const {
     if (factors == nullptr) return;
-    const Real* f = factors + i * s.tokens;
-    for (int64_t j = 0; j < s.tokens; ++j) w[j] *= f[j];
+    const Real* f = factors + i * factors_row;
+    for (int64_t j = 0; j < tokens; ++j) w[j] *= f[j];
   }
 
-  // to = Σ_k w_k x_k over `count` rows of x; weights are `step` apart.
-  void combine(const Real* w, int64_t step, const Real* x, int64_t row,
-               int64_t count, Real* to) const {
-    if constexpr (kDepth > 0) {
-      Real sum[kDepth] = {};
-      for (int64_t k = 0; k < count; ++k) {
-        const Real factor = w[k * step];
-        for (int64_t c = 0; c < kDepth; ++c) sum[c] += factor * x[k * row + c];
-      }
-      std::copy_n(sum, kDepth, to);
-    } else {
-      std::fill_n(to, depth(), Real(0));
-      for (int64_t k = 0; k < count; ++k) {
-        const Real factor = w[k * step];
-        for (int64_t c = 0; c < depth(); ++c) to[c] += factor * x[k * row + c];
-      }
-    }
-  }
-
-  void forward(Real* out, SetRoom<Real>& room) const {
-    softmax(room);
-    for (int64_t i = 0; i < s.wanted; ++i) {
-      Real* w = room.weights.data() + i * s.columns();
-      apply_factors(i, w);
-      combine(w, 1, value(0), s.row(), s.tokens, out + i * s.width);
-    }
-  }
-
-  void backward(const Real* grad, Real* d_data, SetRoom<Real>& room) const {
-    const int64_t t = s.tokens, n = s.columns();
-    softmax(room);
-    load(2, room.values.data());
-    Real *weights = room.weights.data(), *scores = room.d_scores.data();
-    std::fill(room.d_scores.begin(), room.d_scores.end(), Real(0));
-    for (int64_t i = 0; i < s.wanted; ++i) {
-      Real *w = weights + i * n, *ds = scores + i * n;
-      add_product(grad + i * s.width, room.values.data(), 1, ds);
-      apply_factors(i, ds);
-      Real mean = 0;
-      for (int64_t j = 0; j < t; ++j) mean += ds[j] * w[j];
-      const Real by = scale();
-      for (int64_t j = 0; j < t; ++j) ds[j] = by * w[j] * (ds[j] - mean);
-      apply_factors(i, w);
-      combine(ds, 1, key(0), s.row(), t, d_data + i * s.row());
-    }
-    for (int64_t j = 0; j < t; ++j) {
-      Real* to = d_data + j * s.row() + s.width;
-      combine(scores + j, n, data, s.row(), s.wanted, to);
-      combine(weights + j, n, grad, s.width, s.wanted, to + s.width);
-    }
+  // The weights times their factors.
+  const Real* factored(const Real* weights, SetRoom<Real>& room) const {
+    if (factors == nullptr) return weights;
+    const int64_t n = columns();
+    Real* all = room.factored.data();
+    std::copy_n(weights, wanted * n, all);
+    for (int64_t i = 0; i < wanted; ++i) apply_factors(i, all + i * n);
+    return all;
   }
 };
 

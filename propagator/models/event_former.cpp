@@ -8,6 +8,7 @@
 
 #include "propagator/core/error.h"
 #include "propagator/core/random.h"
+#include "propagator/kernels/sensor_tokens.h"
 #include "propagator/nn/linear.h"
 
 namespace propagator::models {
@@ -71,15 +72,13 @@ Located EventFormer::forward(const Hits& hits) {
   }
   const int64_t batch = hits.times.size(0);
   const auto type = output_->weight.scalar_type();
-  const auto& table = embedding_->weight;  // (S + 1, C)
-  auto of_sensor = table.narrow(0, 1, sensors_) + time_->bias;
+  auto offset = time_->bias;
   if (!position_.is_empty()) {
-    of_sensor = of_sensor + position_(hits.positions.to(type));
+    offset = offset + position_(hits.positions.to(type));
   }
-  // t wᵀ as a product of (B, S, 1) and (C).
-  const auto sensors = torch::addcmul(
-      of_sensor, hits.times.to(type).unsqueeze(2), time_->weight.squeeze(1));
-  const auto summary = table.narrow(0, 0, 1).expand({batch, 1, -1});
+  const auto tokens =
+      kernels::sensor_tokens(hits.times.to(type), embedding_->weight,
+                             time_->weight.squeeze(1), offset);
   const auto seen = torch::zeros({batch, 1}, hits.hit.options());
   const auto padding = torch::cat({seen, hits.hit.logical_not()}, 1);
   nn::SetEncoderImpl::Observer observer;
@@ -88,8 +87,8 @@ Located EventFormer::forward(const Hits& hits) {
       observer_(layer, weights.slice(2, 1));
     };
   }
-  const auto encoded = encoder_->forward(
-      {torch::cat({summary, sensors}, 1), padding}, /*wanted=*/1, observer);
+  const auto encoded =
+      encoder_->forward({tokens, padding}, /*wanted=*/1, observer);
   return {nn::apply_linear(output_, encoded.squeeze(1)), {}};
 }
 

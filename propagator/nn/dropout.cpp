@@ -7,6 +7,8 @@
 #include <torch/utils.h>
 
 #include <algorithm>
+#include <array>
+#include <bit>
 #include <cmath>
 
 #include "propagator/core/error.h"
@@ -16,7 +18,8 @@ namespace propagator::nn {
 namespace {
 
 constexpr int64_t kInBlock = 8;  // numbers from one Philox block of 128 bits
-constexpr int64_t kBlocksAtOnce = 2048;
+constexpr int64_t kAtOnce = kPhiloxLanes * kInBlock;
+constexpr int64_t kBlocksAtOnce = 2048;  // of a thread
 constexpr double kSteps = 65536;
 
 uint32_t low_word(int64_t x) { return static_cast<uint32_t>(x); }
@@ -24,24 +27,68 @@ uint32_t high_word(int64_t x) {
   return static_cast<uint32_t>(static_cast<uint64_t>(x) >> 32);
 }
 
+// Block after block the 16 bits of each of its numbers, of each word the lower
+// ones first.
+std::array<uint16_t, kAtOnce> halves(const PhiloxLanes& words) {
+  static_assert(std::endian::native == std::endian::little);
+  std::array<uint32_t, kAtOnce / 2> in_order;
+  for (int64_t l = 0; l < kPhiloxLanes; ++l) {
+    for (int64_t w = 0; w < 4; ++w) in_order[4 * l + w] = words[w][l];
+  }
+  return std::bit_cast<std::array<uint16_t, kAtOnce>>(in_order);
+}
+
 template <class Real>
-void fill(Real* out, int64_t count, int64_t key, int64_t draw,
-          uint32_t threshold) {
+std::array<Real, kAtOnce> factors_of(const std::array<uint16_t, kAtOnce>& bits,
+                                     uint32_t threshold, Real kept) {
+  std::array<Real, kAtOnce> factors;
+  for (int64_t i = 0; i < kAtOnce; ++i) {
+    factors[i] = bits[i] < threshold ? Real(0) : kept;
+  }
+  return factors;
+}
+
+// Eight factors for each of `count / 8` blocks, whose numbers are
+// `block_at(0)`, …; of the last one those that are asked for.
+template <class Real, class BlockAt>
+void fill(Real* out, int64_t count, const int64_t* state, uint32_t threshold,
+          BlockAt&& block_at) {
+  const int64_t key = state[0], draw = state[1];
   const auto kept = static_cast<Real>(kSteps / (kSteps - threshold));
   const int64_t blocks = (count + kInBlock - 1) / kInBlock;
-  at::parallel_for(0, blocks, kBlocksAtOnce, [&](int64_t begin, int64_t end) {
-    for (int64_t b = begin; b < end; ++b) {
-      const auto words =
-          philox({low_word(b), high_word(b), low_word(draw), high_word(draw)},
-                 {low_word(key), high_word(key)});
-      const int64_t first = b * kInBlock;
-      const int64_t here = std::min(kInBlock, count - first);
-      for (int64_t i = 0; i < here; ++i) {
-        const uint32_t bits = words[i / 2] >> (16 * (i % 2)) & 0xffff;
-        out[first + i] = bits < threshold ? Real(0) : kept;
+  at::parallel_for(0, blocks, kBlocksAtOnce, [=](int64_t begin, int64_t end) {
+    for (int64_t b = begin; b < end; b += kPhiloxLanes) {
+      PhiloxLanes words;
+      for (int64_t l = 0; l < kPhiloxLanes; ++l) {
+        const int64_t block = block_at(std::min(b + l, end - 1));
+        words[0][l] = low_word(block);
+        words[1][l] = high_word(block);
+        words[2][l] = low_word(draw);
+        words[3][l] = high_word(draw);
       }
+      philox(words, {low_word(key), high_word(key)});
+      const auto factors = factors_of<Real>(halves(words), threshold, kept);
+      const int64_t first = b * kInBlock;
+      const int64_t last = std::min(end * kInBlock, count);
+      std::copy_n(factors.data(), std::min(kAtOnce, last - first), out + first);
     }
   });
+}
+
+// A tensor in the shape of such factors.
+template <class BlockAt>
+torch::Tensor filled(torch::IntArrayRef shape, torch::ScalarType type,
+                     const torch::Tensor& state, uint32_t threshold,
+                     BlockAt&& block_at) {
+  const auto* numbers = state.data_ptr<int64_t>();
+  if (type == torch::kFloat64) {
+    auto out = torch::empty(shape, torch::kFloat64);
+    fill(out.data_ptr<double>(), out.numel(), numbers, threshold, block_at);
+    return out;
+  }
+  auto out = torch::empty(shape, torch::kFloat32);
+  fill(out.data_ptr<float>(), out.numel(), numbers, threshold, block_at);
+  return out.to(type);
 }
 
 // Words are held in int64: products wrap as they should.
@@ -59,17 +106,8 @@ torch::Tensor dropout_factors(const torch::Tensor& state, uint32_t threshold,
   if (!state.is_cpu()) {
     return dropout_factors_reference(state, threshold, shape, options);
   }
-  const auto* numbers = state.data_ptr<int64_t>();
-  const auto type = options.dtype().toScalarType();
-  if (type == torch::kFloat64) {
-    auto out = torch::empty(shape, torch::kFloat64);
-    fill(out.data_ptr<double>(), out.numel(), numbers[0], numbers[1],
-         threshold);
-    return out;
-  }
-  auto out = torch::empty(shape, torch::kFloat32);
-  fill(out.data_ptr<float>(), out.numel(), numbers[0], numbers[1], threshold);
-  return out.to(type);
+  return filled(shape, options.dtype().toScalarType(), state, threshold,
+                [](int64_t block) { return block; });
 }
 
 torch::Tensor dropout_factors_reference(const torch::Tensor& state,
@@ -112,10 +150,28 @@ DropoutImpl::DropoutImpl(double rate)
 
 torch::Tensor DropoutImpl::factors(torch::IntArrayRef shape,
                                    const torch::TensorOptions& options) {
-  if (!is_training() || threshold_ == 0) return {};
+  if (changes_nothing()) return {};
   const torch::NoGradGuard no_grad;
   const auto result = dropout_factors(state_, threshold_, shape, options);
-  state_[1] += 1;
+  if (state_.is_cpu()) {
+    ++state_.data_ptr<int64_t>()[1];
+  } else {
+    state_[1] += 1;
+  }
+  return result;
+}
+
+torch::Tensor DropoutImpl::factors_of_rows(const torch::Tensor& places,
+                                           int64_t width,
+                                           torch::ScalarType type) {
+  if (changes_nothing()) return {};
+  const int64_t blocks = width / kInBlock;  // in a row
+  const auto* place = places.data_ptr<int64_t>();
+  const auto result = filled(
+      {places.size(0), width}, type, state_, threshold_, [&](int64_t block) {
+        return place[block / blocks] * blocks + block % blocks;
+      });
+  ++state_.data_ptr<int64_t>()[1];
   return result;
 }
 

@@ -21,6 +21,11 @@ class DropoutImpl : public torch::nn::Module {
   // `forward` changes nothing.
   torch::Tensor factors(torch::IntArrayRef shape,
                         const torch::TensorOptions& options);
+  // Of a draw in the shape (…, width) the rows at `places`, (R) int64 → (R,
+  // width), or an undefined tensor. The others cost nothing. On the CPU alone,
+  // and of whole blocks: width is a multiple of 8.
+  torch::Tensor factors_of_rows(const torch::Tensor& places, int64_t width,
+                                torch::ScalarType type);
   // Begins again with draw 0 of that key.
   void set_key(int64_t key);
   int64_t draws() const { return state_[1].item<int64_t>(); }
@@ -32,6 +37,8 @@ class DropoutImpl : public torch::nn::Module {
   void to(torch::Dtype dtype, bool non_blocking = false) override;
 
  private:
+  bool changes_nothing() const { return !is_training() || threshold_ == 0; }
+
   uint32_t threshold_;   // of 2¹⁶
   torch::Tensor state_;  // (2) int64: key, number of draws
 };

@@ -2,6 +2,8 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
+
 #include "propagator/core/error.h"
 #include "propagator/kernels/set_attention.h"
 #include "propagator/nn/linear.h"
@@ -82,6 +84,35 @@ torch::Tensor SetEncoderLayerImpl::forward(const TokenSet& x, int64_t wanted,
   return y + feed_forward(apply_norm(norm2_, y));
 }
 
+SetLayerWeights SetEncoderLayerImpl::weights() const {
+  return {qkv_->weight,     qkv_->bias,     output_->weight,  output_->bias,
+          linear1_->weight, linear1_->bias, linear2_->weight, linear2_->bias,
+          norm1_->weight,   norm1_->bias,   norm2_->weight,   norm2_->bias};
+}
+
+bool SetEncoderLayerImpl::packing_pays(const torch::Tensor& tokens) const {
+  return options_.norm == NormPlace::kAfter &&
+         options_.activation == Activation::kRelu &&
+         fused_set_layer_pays(tokens, weights(), options_.heads);
+}
+
+torch::Tensor SetEncoderLayerImpl::forward_packed(
+    const torch::Tensor& x, const kernels::PackedSets& sets, bool first) {
+  const auto type = x.scalar_type();
+  const auto rows = first ? torch::arange(sets.sets) : sets.place;
+  SetLayerFactors factors;
+  factors.weights = weight_dropout_->factors(
+      {sets.sets, options_.heads, first ? 1 : sets.tokens, sets.tokens},
+      x.options());
+  factors.attention =
+      attention_dropout_->factors_of_rows(rows, options_.width, type);
+  factors.hidden =
+      hidden_dropout_->factors_of_rows(rows, options_.feed_forward, type);
+  factors.output = output_dropout_->factors_of_rows(rows, options_.width, type);
+  return fused_set_layer(x, sets, weights(), factors,
+                         {options_.heads, first, norm1_->options.eps()});
+}
+
 SetEncoderImpl::SetEncoderImpl(const SetEncoderOptions& options) {
   for (int64_t n = 0; n < options.layers; ++n) {
     layers_.push_back(
@@ -94,6 +125,7 @@ SetEncoderImpl::SetEncoderImpl(const SetEncoderOptions& options) {
 
 torch::Tensor SetEncoderImpl::forward(const TokenSet& x, int64_t wanted,
                                       const Observer& observer) {
+  if (!observer && packing_pays(x, wanted)) return forward_packed(x, wanted);
   auto tokens = x.tokens;
   const auto count = static_cast<int64_t>(layers_.size());
   for (int64_t n = 0; n < count; ++n) {
@@ -104,6 +136,29 @@ torch::Tensor SetEncoderImpl::forward(const TokenSet& x, int64_t wanted,
                                  all ? tokens.size(1) : wanted, of_layer);
   }
   return norm_.is_empty() ? tokens : apply_norm(norm_, tokens);
+}
+
+bool SetEncoderImpl::packing_pays(const TokenSet& x, int64_t wanted) const {
+  const bool all = wanted < 0 || wanted == x.tokens.size(1);
+  return (wanted == 1 || (all && !x.padding.defined())) && !layers_.empty() &&
+         std::all_of(layers_.begin(), layers_.end(), [&](const auto& layer) {
+           return layer->packing_pays(x.tokens);
+         });
+}
+
+torch::Tensor SetEncoderImpl::forward_packed(const TokenSet& x,
+                                             int64_t wanted) {
+  const int64_t sets = x.tokens.size(0), width = x.tokens.size(2);
+  const auto packed = kernels::pack_sets(
+      x.padding.defined()
+          ? x.padding
+          : torch::zeros({sets, x.tokens.size(1)}, torch::kBool));
+  auto rows = x.tokens.reshape({-1, width}).index_select(0, packed.place);
+  for (auto& layer : layers_) {
+    const bool first = wanted == 1 && &layer == &layers_.back();
+    rows = layer->forward_packed(rows, packed, first);
+  }
+  return rows.view({sets, -1, width});
 }
 
 }  // namespace propagator::nn

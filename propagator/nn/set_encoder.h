@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "propagator/nn/dropout.h"
+#include "propagator/nn/fused_set_layer.h"
 
 namespace propagator::nn {
 
@@ -49,7 +50,14 @@ class SetEncoderLayerImpl : public torch::nn::Module {
   torch::Tensor forward(const TokenSet& x, int64_t wanted,
                         const Observer& observer = {});
 
+  // The same of packed sets by the fused layer (fused_set_layer.h), (R, C) →
+  // (R, C), or (B, C), of first tokens: with the same draws of the dropouts.
+  torch::Tensor forward_packed(const torch::Tensor& x,
+                               const kernels::PackedSets& sets, bool first);
+  bool packing_pays(const torch::Tensor& tokens) const;
+
  private:
+  SetLayerWeights weights() const;
   torch::Tensor attention(const TokenSet& x, int64_t wanted,
                           const Observer& observer);
   torch::Tensor feed_forward(const torch::Tensor& x);
@@ -68,13 +76,19 @@ class SetEncoderImpl : public torch::nn::Module {
   explicit SetEncoderImpl(const SetEncoderOptions& options);
 
   // The last layer answers for the first `wanted` tokens alone; -1: for all. An
-  // observer is shown the weights of every layer.
+  // observer is shown the weights of every layer. Where no answer for padding
+  // is asked for, small steps of training leave it out.
   using Observer =
       std::function<void(int64_t layer, const torch::Tensor& weights)>;
   torch::Tensor forward(const TokenSet& x, int64_t wanted = -1,
                         const Observer& observer = {});
 
+  // Whether they do so for these.
+  bool packing_pays(const TokenSet& x, int64_t wanted) const;
+
  private:
+  torch::Tensor forward_packed(const TokenSet& x, int64_t wanted);
+
   std::vector<SetEncoderLayer> layers_;
   torch::nn::LayerNorm norm_{nullptr};
 };

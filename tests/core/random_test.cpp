@@ -36,6 +36,23 @@ TEST(CoreRandom, PhiloxKnownAnswers) {
             (Counter{0xd16cfe09, 0x94fdcceb, 0x5001e420, 0x24126ea1}));
 }
 
+TEST(CoreRandom, PhiloxOfManyCountersIsThatOfEach) {
+  PhiloxLanes counters;
+  const auto word = [](int64_t lane, int64_t w) {
+    return static_cast<uint32_t>(0x9e3779b9 * (4 * lane + w + 1));
+  };
+  for (int64_t l = 0; l < kPhiloxLanes; ++l) {
+    for (int64_t w = 0; w < 4; ++w) counters[w][l] = word(l, w);
+  }
+  const Key key{0xa4093822, 0x299f31d0};
+  philox(counters, key);
+  for (int64_t l = 0; l < kPhiloxLanes; ++l) {
+    const auto one =
+        philox(Counter{word(l, 0), word(l, 1), word(l, 2), word(l, 3)}, key);
+    for (int64_t w = 0; w < 4; ++w) EXPECT_EQ(counters[w][l], one[w]);
+  }
+}
+
 TEST(CoreRandom, UniformHasItsMoments) {
   constexpr int64_t kCount = 100000;
   const auto x =

@@ -18,7 +18,7 @@ using testing::kFloat64;
 using testing::near;
 using testing::random;
 
-// Depths of head 8 and 16, which have loops of their own, and 3.
+// Depths of head of two and four vectors, and 3, which has no kernel.
 struct Case {
   int64_t tokens, depth, wanted;
 };
@@ -86,8 +86,8 @@ TEST(KernelsSetAttention, WeightsSumToOneAndPaddingHasNone) {
 
 TEST(KernelsSetAttention, SmallSetsHaveAKernelAndThreadsDoNotMatter) {
   const Case large{60, 8, 60};
-  EXPECT_FALSE(has_set_attention(packed(large)));
-  EXPECT_TRUE(has_set_attention(packed(kCases[0])));
+  EXPECT_FALSE(has_set_attention(packed(large), 2));
+  EXPECT_TRUE(has_set_attention(packed(kCases[0]), 2));
   const int threads = at::get_num_threads();
   const auto qkv = random({70, 9, 48}, "many");
   at::set_num_threads(1);

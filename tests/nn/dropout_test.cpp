@@ -88,6 +88,21 @@ TEST(NnDropout, ThreadsDoNotMatter) {
   at::set_num_threads(threads);
 }
 
+TEST(NnDropout, RowsOfADrawAreThoseOfTheWhole) {
+  auto whole = make(), part = make();
+  const auto places = torch::tensor({5, 0, 1, 2, 40}, torch::kInt64);
+  for (const int64_t width : {8, 24, 96}) {
+    for (const auto type : {torch::kFloat64, torch::kFloat32}) {
+      EXPECT_TRUE(torch::equal(
+          part->factors_of_rows(places, width, type),
+          whole->factors({41, width}, type).index_select(0, places)));
+    }
+  }
+  EXPECT_EQ(part->draws(), 6);
+  part->eval();
+  EXPECT_FALSE(part->factors_of_rows(places, 8, torch::kFloat32).defined());
+}
+
 TEST(NnDropout, CheckpointHoldsTheDrawInANetworkOfAnyType) {
   auto a = make();
   a->to(torch::kFloat64);  // what a network's own conversion calls
