@@ -25,15 +25,20 @@ struct Row {
   fs::path file;
 };
 
-// The configurations that `rows` means: one, or all of a task that have a band.
+// The configurations that `rows` means: one, or of a task ("locate", or a part
+// of it, "locate/document-*") all that have a band.
 std::vector<Row> find_rows(const Options& o) {
   const auto configs = known_configs();
+  const bool is_part =
+      o.rows.ends_with('*') && o.rows.find('/') != std::string::npos;
+  const auto begin =
+      is_part ? o.rows.substr(0, o.rows.size() - 1) : o.rows + "/";
   std::vector<Row> rows;
   std::vector<std::string> names;
   for (const auto& [name, file] : configs) {
     names.push_back(name);
     if (name == o.rows) return {{name, file}};
-    if (!name.starts_with(o.rows + "/")) continue;
+    if (!name.starts_with(begin)) continue;
     const auto document = config::Document::from_file(file);
     if (document.get("reproduce.most")) rows.push_back({name, file});
   }
@@ -205,8 +210,8 @@ int reproduce(const Options& o) {
                seeds_text(summary)});
     log::info("written {}", file.string());
   }
-  draw_rows(o, last->task(), rows);
   fmt::print("\n{}", table.text());
+  draw_rows(o, last->task(), rows);
   return static_cast<int>(all_inside ? ExitCode::kOk : ExitCode::kOutsideBand);
 }
 
@@ -225,8 +230,12 @@ void add_reproduce(CLI::App& app, Action& action) {
       "  propagator reproduce forecast/base-block --device cuda --precision "
       "tf32\n"
       "  propagator reproduce forecast --seeds 3\n"
+      "  propagator reproduce 'locate/document-*'     # its four curves\n"
       "  propagator reproduce solve/wave-spformer-rope --device cuda");
-  verb->add_option("rows", o->rows, "A task, or one of its rows")->required();
+  verb->add_option("rows", o->rows,
+                   "A task, one of its rows, or the beginning of some: "
+                   "TASK/PART*")
+      ->required();
   verb->add_option("--seeds", o->seeds,
                    "Seeds to train each row with, if not as many as it says")
       ->check(CLI::Range(1, 1000));

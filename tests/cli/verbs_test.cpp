@@ -313,11 +313,14 @@ TEST_F(Verbs, BenchMeasuresAClosureOfAProblem) {
 }
 
 TEST_F(Verbs, ReproduceSolveHasTheDocumentsNumberAndEverySeed) {
-  const auto outcome = testing::propagator(
-      "-q reproduce solve/reaction-kan --device cpu --seeds 2 --runs " +
-      path("rows") + " --out " + path("results") +
-      " -s points.per_axis=5 -s train.epochs=1 -s eval.per_axis=8 "
-      "-s report.page=no");
+  const auto reproduce = [&](const std::string& rows) {
+    return testing::propagator(
+        "-q reproduce '" + rows + "' --device cpu --seeds 2 --runs " +
+        path("rows") + " --out " + path("results") +
+        " -s points.per_axis=5 -s train.epochs=1 -s eval.per_axis=8 "
+        "-s report.page=no");
+  };
+  const auto outcome = reproduce("solve/reaction-kan");
   ASSERT_EQ(outcome.status, 0) << outcome.output;
   EXPECT_NE(outcome.output.find("2 of them failed"), std::string::npos)
       << outcome.output;
@@ -328,6 +331,14 @@ TEST_F(Verbs, ReproduceSolveHasTheDocumentsNumberAndEverySeed) {
   EXPECT_EQ(row.at("seeds").size(), 2u);
   EXPECT_EQ(row.at("failed"), 2);  // after one step
   EXPECT_GT(row.at("result").at("classical").at("seconds"), 0);
+
+  const auto part = reproduce("solve/reaction-ka*");  // what is there already
+  EXPECT_EQ(part.status, 0) << part.output;
+  EXPECT_NE(part.output.find("solve/reaction-kan"), std::string::npos);
+  const auto nothing = reproduce("solve/reactor*");
+  EXPECT_EQ(nothing.status, 2) << nothing.output;
+  EXPECT_NE(nothing.output.find("no row solve/reactor*"), std::string::npos)
+      << nothing.output;
 }
 
 // Radioactive decay: a problem of one variable that takes a second.
