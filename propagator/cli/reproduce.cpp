@@ -158,8 +158,9 @@ void draw_rows(const Options& o, const train::Task& task,
   folder.add(name, figure->figure);
   folder.draw();
   const bool drawn = report::FigureFolder::can_draw();
-  log::info("written {}",
-            (folder.path() / (name + (drawn ? ".svg" : ".gp"))).string());
+  log::info("written {}: {}",
+            (folder.path() / (name + (drawn ? ".svg" : ".gp"))).string(),
+            figure->caption);
 }
 
 // "5, 2 of them failed"

@@ -84,7 +84,7 @@ class Lines {
       cells.emplace_back(trimmed(line.substr(0, end)));
     }
     if (end >= line.size()) return false;
-    line.remove_prefix(end + 1);
+    line = line.substr(end + 1);
     return true;
   }
 
