@@ -77,7 +77,16 @@ Report::Report(fs::path folder, std::string file, std::string title,
       subtitle_(std::move(subtitle)),
       figures_(folder_ / "figures") {}
 
+// A section with nothing in it does not appear.
+void Report::drop_empty_section() {
+  if (sections_.empty() || last_heading_ + 1 < parts_.size()) return;
+  sections_.pop_back();
+  parts_.pop_back();
+}
+
 void Report::section(const std::string& title) {
+  drop_empty_section();
+  last_heading_ = parts_.size();
   const auto id = fmt::format("section-{}", sections_.size() + 1);
   html(fmt::format("{}<section id=\"{}\"><h2>{}</h2>\n",
                    sections_.empty() ? "" : "</section>\n", id,
@@ -219,6 +228,7 @@ std::string Report::shown(const Place& place) const {
 }
 
 fs::path Report::write() {
+  drop_empty_section();
   try {
     figures_.draw();
   } catch (const RuntimeError& error) {

@@ -67,6 +67,7 @@ class Report {
   };
 
   void html(std::string text) { parts_.emplace_back(std::move(text)); }
+  void drop_empty_section();
   std::string shown(const Place& place) const;
 
   fs::path folder_;
@@ -74,6 +75,7 @@ class Report {
   FigureFolder figures_;
   std::vector<std::variant<std::string, Place>> parts_;
   std::vector<std::pair<std::string, std::string>> sections_;  // id, title
+  size_t last_heading_ = 0;  // among the parts, if there is a section
 };
 
 }  // namespace propagator::report

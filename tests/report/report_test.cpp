@@ -75,6 +75,30 @@ TEST(ReportPage, IsWholeEscapedAndNeedsNoNetwork) {
   }
 }
 
+TEST(ReportPage, ASectionWithNothingInItIsNotThere) {
+  const TemporaryFolder folder;
+  Report report(folder.path(), "report.html", "A title", "");
+  report.section("First");
+  report.text("something");
+  report.section("Empty");
+  report.section("Last");
+  report.text("more");
+  report.section("Empty");
+  const auto page = read_file(report.write());
+  EXPECT_EQ(page.find("Empty"), std::string::npos);
+  const auto count = [&](const std::string& text) {
+    int64_t found = 0;
+    for (auto at = page.find(text); at != std::string::npos;
+         at = page.find(text, at + 1)) {
+      ++found;
+    }
+    return found;
+  };
+  EXPECT_EQ(count("<section "), 2);
+  EXPECT_EQ(count("</section>"), 2);
+  EXPECT_EQ(count("href=\"#section-2\">Last"), 1);
+}
+
 TEST(ReportPage, WithoutGnuplotSaysWhatToInstall) {
   const TemporaryFolder folder;
   const OnlyPath no_programs;
