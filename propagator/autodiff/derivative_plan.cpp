@@ -191,6 +191,10 @@ DerivativePlan::DerivativePlan(const std::set<Derivative>& derivatives,
 DerivativePlan::DerivativePlan(const std::set<Derivative>& derivatives,
                                int64_t variables, const SecondOrderSum& sum)
     : variables_(variables) {
+  if (sum.empty()) {
+    *this = DerivativePlan(derivatives, variables);
+    return;
+  }
   std::vector<int> signs;
   for (const auto& [alpha, factor] : sum) {
     if (std::ssize(alpha) != variables || !is_pure(alpha) ||
@@ -203,8 +207,8 @@ DerivativePlan::DerivativePlan(const std::set<Derivative>& derivatives,
     for (auto& entry : axis) entry /= 2;
     const auto place = place_of(axis, 2, std::sqrt(std::abs(factor)));
     signs.push_back(factor < 0 ? -1 : 1);
-    terms_[alpha];
-    if (place == 0) terms_[alpha].push_back({place, 2 / factor});
+    auto& terms = terms_[alpha];  // none, but for the first
+    if (place == 0) terms.push_back({place, 2 / factor});
   }
   for (const auto& alpha : needed_orders(derivatives, variables)) {
     if (sum.contains(alpha)) continue;

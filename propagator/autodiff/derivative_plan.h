@@ -38,7 +38,7 @@ class DerivativePlan {
   // u_ii and in no other way, which a jet carries in one row (along √|f| of
   // each axis). It gives the sum, over the first's factor, as the first of
   // them, and zero as the others: a formula with these factors has its value
-  // from that.
+  // from that. An empty sum is none.
   DerivativePlan(const std::set<Derivative>& derivatives, int64_t variables,
                  const SecondOrderSum& sum);
 

@@ -27,8 +27,7 @@ constexpr size_t kWeights = 12;
 
 // What is kept for the way back, behind the weights.
 struct Saved {
-  Tensor attention, hidden,
-      output;  // factors, of no number where there is none
+  Tensor attention, hidden, output;  // factors, or of no number
   Tensor begin, place;
   Tensor x, kept;
 

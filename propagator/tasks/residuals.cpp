@@ -110,10 +110,8 @@ Residuals::Residuals(const autodiff::Problem& problem, Derivatives kind,
   const auto variables = static_cast<int64_t>(problem.domain.size());
   const auto sum = problem.second_order_sum();
   const auto probe = [&](const std::set<Derivative>& derivatives) {
-    return Probe(sum.empty()
-                     ? autodiff::DerivativePlan(derivatives, variables)
-                     : autodiff::DerivativePlan(derivatives, variables, sum),
-                 kind, runtime);
+    return Probe(autodiff::DerivativePlan(derivatives, variables, sum), kind,
+                 runtime);
   };
   inside_ = probe(problem.derivatives());
   auto on_faces = derivatives_on_faces(problem);
