@@ -70,7 +70,9 @@ void TrainOptions::describe(config::Schema& s) {
               {.help = "stop after this many validations without gain; 0: off",
                .min = 0});
       s.field("checkpoint_every", o.checkpoint_every,
-              {.help = "0: at each validation", .unit = "steps", .min = 0});
+              {.help = "0: at each validation that finds the last one written",
+               .unit = "steps",
+               .min = 0});
       s.field("checkpoint_minutes", o.checkpoint_minutes,
               {.help = "and at least this often", .unit = "min", .min = 0.01});
       s.field("keep_checkpoints", o.keep_checkpoints,
@@ -192,7 +194,9 @@ StopReason Trainer::run(RunDirectory& run) {
       progress.clear();
       note_validation(validate());
     }
-    if (due && !done) save();
+    if (due && !done && !(is_saving() && options_.checkpoint_every == 0)) {
+      save();
+    }
     if (done) break;
     if (StopSignals::requested() != 0) {
       reason = StopReason::kSignal;
@@ -358,6 +362,11 @@ void Trainer::save() {
       });
   saved_step_ = step_;
   since_saved_.start();
+}
+
+bool Trainer::is_saving() const {
+  return saving_.valid() &&
+         saving_.wait_for(std::chrono::seconds(0)) != std::future_status::ready;
 }
 
 void Trainer::finish_saving() {

@@ -73,6 +73,7 @@ class Trainer {
   void note_validation(const Summary& summary);
   // Starts to write a checkpoint of now, beside the training that goes on.
   void save();
+  bool is_saving() const;
   void finish_saving();  // waits for it; throws what went wrong
   void write_metrics(const char* kind, const Summary& summary,
                      nlohmann::json extra);

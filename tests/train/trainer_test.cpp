@@ -20,8 +20,8 @@ using propagator::testing::random;
 using propagator::testing::TemporaryFolder;
 using propagator::testing::thrown;
 
-// Fits y = 2 x₀ - x₁ + 3 with a linear layer; a term can be made NaN, and a
-// hook is called at every batch.
+// Fits y = 2 x₀ - x₁ + 3 with a linear layer; a term can be made NaN, weights
+// can be made heavy, and a hook is called at every batch.
 class LineTask : public Task {
  public:
   void describe(config::Schema&) override {}
@@ -29,7 +29,11 @@ class LineTask : public Task {
   std::string mode() const override { return "honest"; }
   void prepare(int64_t, const Runtime&) override {}
   std::shared_ptr<torch::nn::Module> make_model() const override {
-    return torch::nn::Linear(2, 1).ptr();
+    torch::nn::Linear line(2, 1);
+    if (ballast > 0) {
+      line->register_parameter("ballast", torch::zeros({ballast}));
+    }
+    return line.ptr();
   }
   int64_t size(data::Split split) const override {
     return split == data::Split::kTrain ? 64 : 16;
@@ -67,6 +71,7 @@ class LineTask : public Task {
   }
 
   int batches = 0, nan_at = 0;
+  int64_t ballast = 0;  // parameters that do nothing
   std::function<void()> on_batch;
 
  private:
@@ -138,6 +143,22 @@ TEST_F(TrainTrainer, ResumedRunHasTheSameBits) {
     }
     EXPECT_EQ(got.state.at("best"), expected.state.at("best"));
   }
+}
+
+TEST_F(TrainTrainer, DoesNotWaitForTheDiskUnlessAskedTo) {
+  task.ballast = 2'000'000;  // far longer to write than to train
+  options.max_steps = 6;
+  options.keep_checkpoints = 100;
+  options.validate_every = 1;
+  run("default");
+  const auto written = [&](const std::string& name) {
+    return list_checkpoints(folder / name / "checkpoints").size();
+  };
+  EXPECT_LT(written("default"), 6);
+  EXPECT_EQ(newest("default").state.at("step"), 6);
+  options.checkpoint_every = 1;
+  run("asked");
+  EXPECT_EQ(written("asked"), 6);
 }
 
 TEST_F(TrainTrainer, LbfgsTakesOverFromAdamStopsAndResumesToTheSameBits) {
