@@ -102,7 +102,7 @@ __global__ void __launch_bounds__(kThreads)
 }
 
 // Thread t sums column t % kColumns over every 32nd block from t / kColumns.
-template <class Real>
+template <bool kAdds, class Real>
 __global__ void __launch_bounds__(kThreads)
     add_partials(const Real* partials, int64_t blocks, int64_t width,
                  int64_t split, Real* first, Real* second) {
@@ -123,7 +123,8 @@ __global__ void __launch_bounds__(kThreads)
   if (threadIdx.x >= kColumns || column >= width) return;
 #pragma unroll
   for (int w = 1; w < kWarps; ++w) sum += sums[w][lane];
-  (column < split ? first[column] : second[column - split]) += sum;
+  Real& out = column < split ? first[column] : second[column - split];
+  out = kAdds ? out + sum : sum;
 }
 
 template <class Real, template <class> class Term>
@@ -195,22 +196,33 @@ void launch_add_partials(const Real* partials, int64_t blocks, int64_t width,
                          int64_t split, Real* first, Real* second,
                          cudaStream_t stream) {
   const auto grid = static_cast<unsigned>(blocks_for(width, kColumns));
-  add_partials<<<grid, kThreads, 0, stream>>>(partials, blocks, width, split,
-                                              first, second);
+  add_partials<true><<<grid, kThreads, 0, stream>>>(partials, blocks, width,
+                                                    split, first, second);
 }
 
-#define INSTANTIATE(Real)                                                   \
-  template int64_t column_sums_workspace<Real>(int64_t, int64_t);           \
-  template void launch_column_sums(const Real*, int64_t, int64_t, Real*,    \
-                                   Real*, cudaStream_t);                    \
-  template void launch_relu_partials(Real*, const Real*, int64_t, int64_t,  \
-                                     Real*, cudaStream_t);                  \
-  template int64_t column_sums_blocks<Real>(int64_t, int64_t);              \
-  template void launch_normalised_column_sums(                              \
-      const Real*, const Real*, const Real*, const Real*, int64_t, int64_t, \
-      Real*, Real*, cudaStream_t);                                          \
-  template void launch_add_partials(const Real*, int64_t, int64_t, int64_t, \
-                                    Real*, Real*, cudaStream_t);
+template <class Real>
+void launch_store_partials(const Real* partials, int64_t blocks, int64_t width,
+                           int64_t split, Real* first, Real* second,
+                           cudaStream_t stream) {
+  const auto grid = static_cast<unsigned>(blocks_for(width, kColumns));
+  add_partials<false><<<grid, kThreads, 0, stream>>>(partials, blocks, width,
+                                                     split, first, second);
+}
+
+#define INSTANTIATE(Real)                                                     \
+  template int64_t column_sums_workspace<Real>(int64_t, int64_t);             \
+  template void launch_column_sums(const Real*, int64_t, int64_t, Real*,      \
+                                   Real*, cudaStream_t);                      \
+  template void launch_relu_partials(Real*, const Real*, int64_t, int64_t,    \
+                                     Real*, cudaStream_t);                    \
+  template int64_t column_sums_blocks<Real>(int64_t, int64_t);                \
+  template void launch_normalised_column_sums(                                \
+      const Real*, const Real*, const Real*, const Real*, int64_t, int64_t,   \
+      Real*, Real*, cudaStream_t);                                            \
+  template void launch_add_partials(const Real*, int64_t, int64_t, int64_t,   \
+                                    Real*, Real*, cudaStream_t);              \
+  template void launch_store_partials(const Real*, int64_t, int64_t, int64_t, \
+                                      Real*, Real*, cudaStream_t);
 INSTANTIATE(float)
 INSTANTIATE(double)
 #undef INSTANTIATE

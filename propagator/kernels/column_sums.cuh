@@ -40,4 +40,10 @@ void launch_add_partials(const Real* partials, int64_t blocks, int64_t width,
                          int64_t split, Real* first, Real* second,
                          cudaStream_t stream);
 
+// The same in place of what `first` and `second` hold.
+template <class Real>
+void launch_store_partials(const Real* partials, int64_t blocks, int64_t width,
+                           int64_t split, Real* first, Real* second,
+                           cudaStream_t stream);
+
 }  // namespace propagator::kernels

@@ -4,6 +4,7 @@
 #include "propagator/kernels/causal_attention.h"
 #include "propagator/kernels/collapse.h"
 #include "propagator/kernels/jet_attention.h"
+#include "propagator/kernels/jet_linear.h"
 #include "propagator/kernels/jet_waves.h"
 #include "propagator/kernels/layer_norm.h"
 #include "propagator/kernels/plate_loss.h"
@@ -65,6 +66,38 @@ WaveWeightGradients jet_waves_backward_cuda(
     const torch::Tensor& rows, const torch::Tensor& grad,
     const torch::Tensor& w1, const torch::Tensor& w2, const JetOrders& orders,
     torch::Tensor dx, torch::Tensor values);
+
+// A layer of waves that ends in one number for each token, without the waves in
+// memory: rows (M, …, width), contiguous, weight (1, width).
+bool jet_waves_dot_cuda_fits(const torch::Tensor& rows,
+                             const torch::Tensor& weight);
+torch::Tensor jet_waves_dot_cuda(const torch::Tensor& rows,
+                                 const torch::Tensor& w1,
+                                 const torch::Tensor& w2,
+                                 const torch::Tensor& weight,
+                                 const torch::Tensor& bias,
+                                 const JetOrders& orders);
+struct WavesDotGradients {
+  torch::Tensor rows, weight, bias;
+  WaveWeightGradients waves;
+};
+WavesDotGradients jet_waves_dot_backward_cuda(const torch::Tensor& rows,
+                                              const torch::Tensor& grad,
+                                              const torch::Tensor& w1,
+                                              const torch::Tensor& w2,
+                                              const torch::Tensor& weight,
+                                              const JetOrders& orders);
+
+// jet_linear of narrow tokens, contiguous.
+bool small_jet_linear_cuda_fits(const torch::Tensor& rows,
+                                const torch::Tensor& weight);
+torch::Tensor small_jet_linear_cuda(const torch::Tensor& rows,
+                                    const torch::Tensor& weight,
+                                    const torch::Tensor& bias);
+JetLinearGradients small_jet_linear_backward_cuda(const torch::Tensor& rows,
+                                                  const torch::Tensor& grad,
+                                                  const torch::Tensor& weight,
+                                                  bool of_rows);
 
 LayerNormed layer_norm_cuda(const torch::Tensor& x, const torch::Tensor& weight,
                             const torch::Tensor& bias, double eps);

@@ -2,7 +2,10 @@
 
 #include <torch/csrc/autograd/custom_function.h>
 
+#include <algorithm>
+
 #include "propagator/kernels/column_sums.h"
+#include "propagator/kernels/cuda.h"
 #include "propagator/kernels/jet_waves.h"
 #include "propagator/kernels/product.h"
 
@@ -12,6 +15,10 @@ namespace {
 using torch::Tensor;
 using torch::autograd::AutogradContext;
 using torch::autograd::variable_list;
+
+// From here on, in bytes, the waves are made twice on the way back, so that
+// they are gone when their gradient comes.
+constexpr int64_t kLargeWaves = int64_t{1} << 28;
 
 Tensor as_matrix(const Tensor& x) { return x.reshape({-1, x.size(-1)}); }
 
@@ -31,15 +38,25 @@ Tensor linear_values(const Tensor& rows, const Tensor& weight,
   return out;
 }
 
-struct LayerGradients {
-  Tensor weight, bias;
-};
+bool is_small(const Tensor& rows, const Tensor& weight) {
+  return rows.is_cuda() && small_jet_linear_cuda_fits(rows, weight);
+}
+bool is_dot(const Tensor& rows, const Tensor& weight) {
+  return rows.is_cuda() && jet_waves_dot_cuda_fits(rows, weight);
+}
 
-LayerGradients layer_gradients(const Tensor& rows, const Tensor& dy) {
+JetLinearGradients weight_gradients(const Tensor& rows, const Tensor& dy) {
   const auto x = as_matrix(rows), d = as_matrix(dy);
   auto bias = torch::zeros({d.size(1)}, d.options());
   add_column_sums(bias, d.narrow(0, 0, d.size(0) / dy.size(0)));
-  return {torch::mm(d.t(), x), bias};
+  return {Tensor(), torch::mm(d.t(), x), bias};
+}
+
+// The same matrix. The product library multiplies large ones faster by a
+// transpose, as on the way there, which costs a copy.
+Tensor faster_on_the_way_back(const Tensor& weight) {
+  const bool is_large = std::min(weight.size(0), weight.size(1)) >= 256;
+  return weight.is_cuda() && is_large ? weight.t().contiguous().t() : weight;
 }
 
 class JetLinear : public torch::autograd::Function<JetLinear> {
@@ -48,18 +65,22 @@ class JetLinear : public torch::autograd::Function<JetLinear> {
                         const Tensor& weight, const Tensor& bias) {
     context->save_for_backward({rows, weight});
     context->saved_data["of_rows"] = rows.requires_grad();
-    return linear_values(rows, weight, bias);
+    return is_small(rows, weight) ? small_jet_linear_cuda(rows, weight, bias)
+                                  : linear_values(rows, weight, bias);
   }
 
   static variable_list backward(AutogradContext* context,
                                 variable_list gradients) {
     const auto saved = context->get_saved_variables();
+    const auto &rows = saved[0], &weight = saved[1];
     const auto dy = gradients[0].contiguous();
-    const auto d = layer_gradients(saved[0], dy);
-    const auto drows = context->saved_data["of_rows"].toBool()
-                           ? torch::matmul(dy, saved[1])
-                           : Tensor();
-    return {drows, d.weight, d.bias};
+    const bool of_rows = context->saved_data["of_rows"].toBool();
+    if (is_small(rows, weight)) {
+      const auto d = small_jet_linear_backward_cuda(rows, dy, weight, of_rows);
+      return {d.rows, d.weight, d.bias};
+    }
+    const auto d = weight_gradients(rows, dy);
+    return {of_rows ? torch::matmul(dy, weight) : Tensor(), d.weight, d.bias};
   }
 };
 
@@ -72,8 +93,11 @@ class JetWavesLinear : public torch::autograd::Function<JetWavesLinear> {
     const auto x = rows.contiguous();
     context->save_for_backward({x, w1, w2, weight});
     context->saved_data["orders"] = orders;
-    return linear_values(
-        jet_waves_values(x, w1, w2, JetOrders::unpacked(orders)), weight, bias);
+    const auto unpacked = JetOrders::unpacked(orders);
+    return is_dot(x, weight)
+               ? jet_waves_dot_cuda(x, w1, w2, weight, bias, unpacked)
+               : linear_values(jet_waves_values(x, w1, w2, unpacked), weight,
+                               bias);
   }
 
   static variable_list backward(AutogradContext* context,
@@ -84,12 +108,22 @@ class JetWavesLinear : public torch::autograd::Function<JetWavesLinear> {
     const auto orders =
         JetOrders::unpacked(context->saved_data["orders"].toInt());
     const auto dy = gradients[0].contiguous();
-    const auto dwaves = torch::matmul(dy, weight);
-    const auto waves = torch::empty_like(x);
+    if (is_dot(x, weight)) {
+      const auto d = jet_waves_dot_backward_cuda(x, dy, w1, w2, weight, orders);
+      return {d.rows, d.waves.w1, d.waves.w2, d.weight, d.bias, Tensor()};
+    }
+    JetLinearGradients d;
+    Tensor waves;
+    if (x.is_cuda() && x.nbytes() >= kLargeWaves) {
+      d = weight_gradients(jet_waves_values(x, w1, w2, orders), dy);
+    } else {
+      waves = torch::empty_like(x);
+    }
+    const auto dwaves = torch::matmul(dy, faster_on_the_way_back(weight));
     // In its place where memory is short.
     const auto dx = x.is_cuda() ? dwaves : torch::empty_like(x);
     const auto dw = jet_waves_backward(x, dwaves, w1, w2, orders, dx, waves);
-    const auto d = layer_gradients(waves, dy);
+    if (waves.defined()) d = weight_gradients(waves, dy);
     return {dx, dw.w1, dw.w2, d.weight, d.bias, Tensor()};
   }
 };

@@ -1,18 +1,11 @@
 #include "propagator/kernels/jet_waves.cuh"
-#include "propagator/kernels/warp.cuh"
+#include "propagator/kernels/wave_sums.cuh"
 
 namespace propagator::kernels {
 namespace {
 
 constexpr int kThreads = 256;
 constexpr int64_t kEntriesOfBlock = 4 * kThreads;
-
-__device__ void sine_and_cosine(float x, float* s, float* c) {
-  sincosf(x, s, c);
-}
-__device__ void sine_and_cosine(double x, double* s, double* c) {
-  sincos(x, s, c);
-}
 
 // The values of a thread's entries, with F = w₁ sin + w₂ cos and G = F'.
 template <class P, class Real>
@@ -148,21 +141,24 @@ __global__ void backward(int64_t n, JetOrders orders, const Real* x,
     }
     store_pack(out, dx + i);
   });
-  __shared__ double sums[2][kThreads / 32];
-  for (int step = 16; step > 0; step /= 2) {
-    sum1 += __shfl_down_sync(kWholeWarp, sum1, step);
-    sum2 += __shfl_down_sync(kWholeWarp, sum2, step);
+  store_wave_sums<kThreads>(sum1, sum2, partial);
+}
+
+// Block b adds up the partial sums of w_b, in a fixed order.
+template <class Real>
+__global__ void __launch_bounds__(kThreads)
+    add_wave_sums(int64_t blocks, const double* partial, Real* sums) {
+  double sum = 0;
+  for (int64_t k = threadIdx.x; k < blocks; k += kThreads) {
+    sum += partial[blockIdx.x * blocks + k];
   }
-  if (threadIdx.x % 32 == 0) {
-    sums[0][threadIdx.x / 32] = sum1;
-    sums[1][threadIdx.x / 32] = sum2;
-  }
+  sum = warp_sum(sum);
+  __shared__ double of_warps[kThreads / 32];
+  if (threadIdx.x % 32 == 0) of_warps[threadIdx.x / 32] = sum;
   __syncthreads();
-  if (threadIdx.x < 2) {
-    double total = 0;
-    for (int w = 0; w < kThreads / 32; ++w) total += sums[threadIdx.x][w];
-    partial[threadIdx.x * gridDim.x + blockIdx.x] = total;
-  }
+  if (threadIdx.x > 0) return;
+  for (int w = 1; w < kThreads / 32; ++w) sum += of_warps[w];
+  sums[blockIdx.x] = static_cast<Real>(sum);
 }
 
 // Calls `launch` with the widest pack that fits all rows.
@@ -208,13 +204,20 @@ void launch_jet_waves_backward(int64_t entries, const JetOrders& orders,
   with_pack<Real>(entries, launch, x, dy, dx, y);
 }
 
+template <class Real>
+void launch_wave_sums(int64_t blocks, const double* partial, Real* sums,
+                      cudaStream_t stream) {
+  add_wave_sums<<<2, kThreads, 0, stream>>>(blocks, partial, sums);
+}
+
 #define INSTANTIATE(Real)                                                \
   template void launch_jet_waves(int64_t, const JetOrders&, const Real*, \
                                  const Real*, const Real*, Real*,        \
                                  cudaStream_t);                          \
   template void launch_jet_waves_backward(                               \
       int64_t, const JetOrders&, const Real*, const Real*, const Real*,  \
-      const Real*, Real*, Real*, double*, cudaStream_t);
+      const Real*, Real*, Real*, double*, cudaStream_t);                 \
+  template void launch_wave_sums(int64_t, const double*, Real*, cudaStream_t);
 INSTANTIATE(float)
 INSTANTIATE(double)
 #undef INSTANTIATE

@@ -22,5 +22,9 @@ void launch_jet_waves_backward(int64_t entries, const JetOrders& orders,
                                const Real* x, const Real* dy, const Real* w1,
                                const Real* w2, Real* dx, Real* y,
                                double* partial, cudaStream_t stream);
+// dw₁ and dw₂ (2) from such sums (2, blocks).
+template <class Real>
+void launch_wave_sums(int64_t blocks, const double* partial, Real* sums,
+                      cudaStream_t stream);
 
 }  // namespace propagator::kernels

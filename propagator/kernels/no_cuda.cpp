@@ -68,6 +68,31 @@ WaveWeightGradients jet_waves_backward_cuda(
     const torch::Tensor&, const JetOrders&, torch::Tensor, torch::Tensor) {
   no_cuda();
 }
+bool jet_waves_dot_cuda_fits(const torch::Tensor&, const torch::Tensor&) {
+  return false;
+}
+torch::Tensor jet_waves_dot_cuda(const torch::Tensor&, const torch::Tensor&,
+                                 const torch::Tensor&, const torch::Tensor&,
+                                 const torch::Tensor&, const JetOrders&) {
+  no_cuda();
+}
+WavesDotGradients jet_waves_dot_backward_cuda(
+    const torch::Tensor&, const torch::Tensor&, const torch::Tensor&,
+    const torch::Tensor&, const torch::Tensor&, const JetOrders&) {
+  no_cuda();
+}
+bool small_jet_linear_cuda_fits(const torch::Tensor&, const torch::Tensor&) {
+  return false;
+}
+torch::Tensor small_jet_linear_cuda(const torch::Tensor&, const torch::Tensor&,
+                                    const torch::Tensor&) {
+  no_cuda();
+}
+JetLinearGradients small_jet_linear_backward_cuda(const torch::Tensor&,
+                                                  const torch::Tensor&,
+                                                  const torch::Tensor&, bool) {
+  no_cuda();
+}
 LayerNormed layer_norm_cuda(const torch::Tensor&, const torch::Tensor&,
                             const torch::Tensor&, double) {
   no_cuda();

@@ -1,5 +1,6 @@
 #include "propagator/train/flat_parameters.h"
 
+#include <torch/autograd.h>
 #include <torch/utils.h>
 
 namespace propagator::train {
@@ -34,7 +35,23 @@ FlatParameters::FlatParameters(torch::nn::Module& module) {
     view.copy_(parameter);
     parameter.set_data(view);
     parameter.mutable_grad() = gradients_.narrow(0, offset, count).view(shape);
+    parameters_.push_back(parameter);
   }
+}
+
+void FlatParameters::add_gradient_of(const torch::Tensor& loss) {
+  const auto all = torch::autograd::grad({loss}, parameters_, {},
+                                         /*retain_graph=*/false,
+                                         /*create_graph=*/false,
+                                         /*allow_unused=*/true);
+  // One that is not there is zero, or was added where it was made.
+  std::vector<torch::Tensor> to, from;
+  for (size_t i = 0; i < all.size(); ++i) {
+    if (!all[i].defined()) continue;
+    to.push_back(parameters_[i].grad());
+    from.push_back(all[i]);
+  }
+  if (!to.empty()) at::_foreach_add_(to, from);
 }
 
 }  // namespace propagator::train

@@ -24,8 +24,13 @@ class FlatParameters {
   torch::Tensor& gradients() { return gradients_; }
   const std::vector<Segment>& segments() const { return segments_; }
 
+  // Goes back from `loss` and adds its gradient to `gradients`, all parameters
+  // in one call, where `loss.backward()` makes one for each.
+  void add_gradient_of(const torch::Tensor& loss);
+
  private:
   torch::Tensor values_, gradients_;
+  std::vector<torch::Tensor> parameters_;  // of the module
   std::vector<Segment> segments_;
 };
 

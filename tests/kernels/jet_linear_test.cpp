@@ -46,29 +46,43 @@ void everywhere(const Check& check) {
   }
 }
 
-TEST(KernelsJetLinear, AgreesWithReference) {
-  everywhere([](auto type, const auto& make) {
-    const std::vector<Tensor> in{make({kOrders.rows(), 37, 5, 12}, "rows"),
-                                 make({28, 12}, "weight"), make({28}, "bias")};
+void expect_linear(int64_t inputs, int64_t outputs) {
+  everywhere([&](auto type, const auto& make) {
+    const std::vector<Tensor> in{make({kOrders.rows(), 37, 5, inputs}, "rows"),
+                                 make({outputs, inputs}, "weight"),
+                                 make({outputs}, "bias")};
     expect_same(run(in, jet_linear(in[0], in[1], in[2])),
                 run(in, jet_linear_reference(in[0], in[1], in[2])), type);
   });
 }
 
+// Widths that CUDA has a kernel for, and some that it has not.
+TEST(KernelsJetLinear, AgreesWithReference) {
+  expect_linear(12, 28);
+  expect_linear(32, 28);
+  expect_linear(32, 32);
+  expect_linear(32, 64);
+}
+
 TEST(KernelsJetLinear, PointsNeedNoGradient) {
   everywhere([](auto type, const auto& make) {
-    const auto rows = make({3, 37, 2}, "rows").detach();
-    const std::vector<Tensor> in{make({8, 2}, "weight"), make({8}, "bias")};
-    expect_same(run(in, jet_linear(rows, in[0], in[1])),
-                run(in, jet_linear_reference(rows, in[0], in[1])), type);
+    for (const int64_t inputs : {2, 32}) {
+      const auto rows = make({3, 37, inputs}, "rows").detach();
+      const std::vector<Tensor> in{make({32, inputs}, "weight"),
+                                   make({32}, "bias")};
+      expect_same(run(in, jet_linear(rows, in[0], in[1])),
+                  run(in, jet_linear_reference(rows, in[0], in[1])), type);
+    }
   });
 }
 
-void expect_waves_linear(int64_t width, const JetOrders& orders) {
+void expect_waves_linear(int64_t width, int64_t outputs,
+                         const JetOrders& orders) {
   everywhere([&](auto type, const auto& make) {
     const std::vector<Tensor> in{make({orders.rows(), 37, width}, "rows"),
                                  make({1}, "w1"), make({1}, "w2"),
-                                 make({9, width}, "weight"), make({9}, "bias")};
+                                 make({outputs, width}, "weight"),
+                                 make({outputs}, "bias")};
     const auto ours =
         jet_waves_linear(in[0], in[1], in[2], in[3], in[4], orders);
     const auto plain = jet_linear_reference(
@@ -80,8 +94,17 @@ void expect_waves_linear(int64_t width, const JetOrders& orders) {
 // A width that the kernel reads in packs, and one that it cannot.
 TEST(KernelsJetWavesLinear, AgreesWithReference) {
   for (const int64_t width : {16, 7}) {
-    expect_waves_linear(width, kOrders);
-    expect_waves_linear(width, {3, 2, true, 0b10});
+    expect_waves_linear(width, 9, kOrders);
+    expect_waves_linear(width, 9, {3, 2, true, 0b10});
+  }
+}
+
+// One number for each token; CUDA has a kernel for some of these widths.
+TEST(KernelsJetWavesLinear, AgreesWithReferenceWhereItEndsInOneNumber) {
+  for (const int64_t width : {7, 128, 256, 512}) {
+    expect_waves_linear(width, 1, kOrders);
+    expect_waves_linear(width, 1, {3, 2, true, 0b10});
+    expect_waves_linear(width, 1, {2, 0});
   }
 }
 
