@@ -108,33 +108,40 @@ std::string command_of(const Options& o, const Row& row) {
   return text;
 }
 
+// Which of the results, one a seed, has the median.
+size_t median_of(const train::Task& task, const std::vector<json>& results) {
+  std::vector<std::pair<double, size_t>> values;
+  for (size_t n = 0; n < results.size(); ++n) {
+    values.emplace_back(task.metrics(results[n]).front().value, n);
+  }
+  std::ranges::sort(values);
+  return values[(values.size() - 1) / 2].second;
+}
+
 // The row's file under results/: the median over seeds beside the document's
 // number, and the whole result of the seed that has it.
 json summarise(const Options& o, const Row& row,
                const tasks::Experiment& experiment,
-               const std::vector<json>& results) {
+               const std::vector<json>& results, const json& typical) {
   const auto& task = experiment.task();
-  std::vector<std::pair<double, size_t>> values;
-  json seeds;
+  std::vector<double> seeds;
   int64_t failed = 0;
   double seconds = 0;
-  for (size_t n = 0; n < results.size(); ++n) {
-    values.emplace_back(task.metrics(results[n]).front().value, n);
-    seeds.push_back(values.back().first);
-    failed += task.failed(results[n]);
-    seconds += results[n].at("training_seconds").get<double>();
+  for (const auto& result : results) {
+    seeds.push_back(task.metrics(result).front().value);
+    failed += task.failed(result);
+    seconds += result.at("training_seconds").get<double>();
   }
-  std::ranges::sort(values);
-  const auto [median, which] = values[(values.size() - 1) / 2];
-  const auto& typical = results[which];
+  const auto [least, largest] = std::ranges::minmax(seeds);
+  const auto metric = task.metrics(typical).front();
   const double stated = experiment.reproduce().document;
   const auto document_value =
       stated > 0 ? std::optional(stated) : task.document_value();
   return {{"row", row.name},
           {"mode", task.mode()},
-          {"metric", task.metrics(typical).front().name},
-          {"value", median},
-          {"spread", values.back().first - values.front().first},
+          {"metric", metric.name},
+          {"value", metric.value},
+          {"spread", largest - least},
           {"document", document_value ? json(*document_value) : nullptr},
           {"band", {0, experiment.reproduce().most}},
           {"seeds", seeds},
@@ -148,19 +155,35 @@ json summarise(const Options& o, const Row& row,
           {"result", typical}};
 }
 
-// The rows in one figure beside their files, where the task has one.
+// What the best weights of a finished run answer. It may have lost them.
+std::optional<report::FieldMaps> maps_of(const Options& o,
+                                         const fs::path& run) {
+  Overrides where;
+  where.device = o.overrides.device;
+  where.threads = o.overrides.threads;
+  try {
+    const auto [experiment, runtime, model] =
+        load_for_pages(run.string(), "", where, Weights::kBest);
+    const PrecisionScope scope(runtime);
+    return experiment->task().maps(*model);
+  } catch (const RuntimeError& error) {
+    log::warn("no picture of {}: {}", run.string(), error.what());
+    return std::nullopt;
+  }
+}
+
+// The figures of the rows, beside their files.
 void draw_rows(const Options& o, const train::Task& task,
                const std::vector<train::ReproducedRow>& rows) {
-  const auto figure = task.draw_rows(rows);
-  if (rows.size() < 2 || !figure) return;
   report::FigureFolder folder(fs::path(o.out) / "figures");
-  const auto name = o.rows.substr(0, o.rows.find('/'));
-  folder.add(name, figure->figure);
+  const auto figures = task.draw_rows(rows);
+  for (const auto& [name, figure, caption] : figures) folder.add(name, figure);
   folder.draw();
-  const bool drawn = report::FigureFolder::can_draw();
-  log::info("written {}: {}",
-            (folder.path() / (name + (drawn ? ".svg" : ".gp"))).string(),
-            figure->caption);
+  const char* ending = report::FigureFolder::can_draw() ? ".svg" : ".gp";
+  for (const auto& [name, figure, caption] : figures) {
+    log::info("written {}: {}", (folder.path() / (name + ending)).string(),
+              caption);
+  }
 }
 
 // "5, 2 of them failed"
@@ -190,12 +213,14 @@ int reproduce(const Options& o) {
       if (status != 0) return status;
       results.push_back(std::move(result));
     }
-    const auto summary = summarise(o, row, experiment, results);
+    const size_t median = median_of(experiment.task(), results);
+    const auto summary =
+        summarise(o, row, experiment, results, results[median]);
     const auto file = fs::path(o.out) / (row.name + ".json");
-    const auto seed = summary.at("result").at("seed").get<int64_t>();
-    rows.push_back(
-        {row.file.stem().string(), summary,
-         train::read_history(run_path(o, row, seed) / "metrics.jsonl")});
+    const auto run = run_path(o, row, static_cast<int64_t>(median));
+    rows.push_back({row.file.stem().string(), summary,
+                    train::read_history(run / "metrics.jsonl"),
+                    [&o, run] { return maps_of(o, run); }});
     write_file_atomically(file, summary.dump(2) + "\n");
     const double value = summary.at("value");
     const bool inside = most == 0 || value <= most;
@@ -226,7 +251,11 @@ void add_reproduce(CLI::App& app, Action& action) {
       "A row is a configuration with `reproduce.most`, the largest value of "
       "its metric that\ncounts as reproduced; a row outside it ends the "
       "program with 6. What is trained already\nis not trained again, and a "
-      "row that was stopped goes on.\n"
+      "row that was stopped goes on.\nOUT has TASK/ROW.json of each row, and "
+      "in OUT/figures several rows "
+      "side by side; of task\nsolve also the fields of each row's median seed "
+      "and "
+      "their errors, a picture a problem.\n"
       "Examples:\n"
       "  propagator reproduce forecast/base-block --device cuda --precision "
       "tf32\n"

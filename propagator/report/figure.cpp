@@ -4,6 +4,22 @@
 #include <cmath>
 
 namespace propagator::report {
+namespace {
+
+std::pair<double, double> log_limits(const PanelRow& row) {
+  double low = std::numeric_limits<double>::infinity(), high = 0;
+  for (const auto& panel : row.panels) {
+    if (!panel.values.defined()) continue;
+    const auto values = panel.values.masked_select(panel.values.isfinite());
+    if (!(values > 0).any().item<bool>()) continue;
+    low = std::min(low, values.square().mean().sqrt().item<double>() / 10);
+    high = std::max(high, values.max().item<double>());
+  }
+  if (high == 0) return {0.1, 1};  // nothing to show
+  return {std::pow(10, std::floor(std::log10(low))), high};
+}
+
+}  // namespace
 
 std::vector<double> numbers(const torch::Tensor& values) {
   const auto flat = values.to(torch::kCPU, torch::kFloat64).contiguous();
@@ -12,8 +28,10 @@ std::vector<double> numbers(const torch::Tensor& values) {
 
 std::pair<double, double> limits(const PanelRow& row) {
   if (row.range) return *row.range;
+  if (row.log) return log_limits(row);
   double low = std::numeric_limits<double>::infinity(), high = -low;
   for (const auto& panel : row.panels) {
+    if (!panel.values.defined()) continue;
     const auto values = panel.values.masked_select(panel.values.isfinite());
     if (values.numel() == 0) continue;
     low = std::min(low, values.min().item<double>());

@@ -44,8 +44,8 @@ struct BarChart {
 
 // A matrix as colours. Row 0 is drawn at the top; NaN cells are grey.
 struct Panel {
-  std::string title;
-  torch::Tensor values;                                 // (R, C)
+  std::string title = "";
+  torch::Tensor values = {};  // (R, C); undefined: the place stays empty
   std::vector<std::pair<double, double>> outline = {};  // a line drawn over it
   std::vector<double> rulers = {};  // x of white lines from top to bottom
 };
@@ -56,8 +56,11 @@ struct PanelRow {
   std::string bar_label = "";  // of the colour bar, with the unit
   Scale scale = Scale::kSequential;
   std::vector<Panel> panels = {};
-  bool bar = true;  // show the scale
-  // Of the scale; by default from the values, about zero if it diverges.
+  bool bar = true;   // show the scale
+  bool log = false;  // values below its low end, zeros too, take that colour
+  // Of the scale; by default from the values, about zero if it diverges, and a
+  // logarithmic one from the power of ten below a tenth of the panels' smallest
+  // root mean square to the largest value.
   std::optional<std::pair<double, double>> range = {};
 };
 

@@ -80,7 +80,12 @@ std::string matrix_rows(const torch::Tensor& values) {
   return rows;
 }
 
-// Scale and colour bar of a row; the bar stands beside its last panel.
+// The factor between ticks of a logarithmic bar: `count` of them at most.
+std::string decades(double low, double high, double count) {
+  return plain(std::pow(10, std::ceil(std::log10(high / low) / count)));
+}
+
+// Scale and colour bar of a row; all bars stand at the right.
 std::string row_commands(const PanelRow& row, const Layout& at, size_t index) {
   const auto [low, high] = limits(row);
   const double y = at.y(index), h = at.panel_height;
@@ -91,38 +96,48 @@ std::string row_commands(const PanelRow& row, const Layout& at, size_t index) {
       plain(low), plain(high), at.up(y), at.up(y + h));
   // A short bar names its ends.
   const auto numbers =
-      h < 120 ? fmt::format("('{0:.2g}' {0}, '{1:.2g}' {1})", low, high)
-              : plain(tick_step(high - low, h / 28));
+      h < 120   ? fmt::format("('{0:.2g}' {0}, '{1:.2g}' {1})", low, high)
+      : row.log ? decades(low, high, h / 28)
+                : plain(tick_step(high - low, h / 28));
   text += fmt::format(
-      "set cbtics {} font ',9'\nset format cb '%g'\n"
+      "{} logscale cb\nset cbtics {} font ',9'\nset format cb '{}'\n"
       "set cblabel {} offset 0.6,0 font ',9'\n",
-      numbers, in_quotes(row.bar_label));
+      row.log ? "set" : "unset", numbers, row.log ? "10^{%T}" : "%g",
+      in_quotes(row.bar_label));
   if (!row.label.empty()) {
     text += fmt::format(
         "set label 2 {} at screen {:.4f},{:.4f} center rotate by 90 "
         "tc rgb '#222222'\n",
         in_quotes(row.label), at.across(14), at.up(y + h / 2));
   }
+  if (row.bar) {
+    text += fmt::format(
+        "set colorbox user origin screen {:.5f},{:.5f} "
+        "size screen {:.5f},{:.5f}\n",
+        at.across(at.width - at.bar + 12), at.up(y + h), at.across(12),
+        h / at.height);
+  }
   return text;
-}
-
-std::string bar_commands(const Layout& at, size_t row, size_t column) {
-  const double x = at.x(column) + at.panel_width + 12;
-  return fmt::format(
-      "set colorbox user origin screen {:.5f},{:.5f} "
-      "size screen {:.5f},{:.5f}\n",
-      at.across(x), at.up(at.y(row) + at.panel_height), at.across(12),
-      at.panel_height / at.height);
 }
 
 double ticks(const Axis& axis, double extent, double count) {
   return axis.ticks > 0 ? axis.ticks : tick_step(extent, count);
 }
 
-// Margins, axes and title of one panel. Only the outer panels of the grid name
-// their axes.
-std::string panel_commands(const HeatMaps& maps, const Panel& panel,
-                           const Layout& at, size_t column, bool last_row) {
+bool has_panel(const HeatMaps& maps, size_t row, size_t column) {
+  return row < maps.rows.size() && column < maps.rows[row].panels.size() &&
+         maps.rows[row].panels[column].values.defined();
+}
+
+// Margins, axes and title of one panel. The first one of a row and the lowest
+// of a column name their axes.
+std::string panel_commands(const HeatMaps& maps, const Layout& at, size_t row,
+                           size_t column) {
+  const auto& panel = maps.rows[row].panels[column];
+  bool lowest = true;
+  for (size_t r = row + 1; r < maps.rows.size(); ++r) {
+    lowest = lowest && !has_panel(maps, r, column);
+  }
   const Cells x(maps.x, panel.values.size(1)), y(maps.y, panel.values.size(0));
   auto text = fmt::format(
       "set lmargin at screen {:.5f}\nset rmargin at screen {:.5f}\n",
@@ -134,9 +149,9 @@ std::string panel_commands(const HeatMaps& maps, const Panel& panel,
   text +=
       fmt::format("set title {} offset 0,-0.7 font ',10' tc rgb '#222222'\n",
                   in_quotes(panel.title));
-  text += last_row ? fmt::format("set xlabel {} offset 0,0.4\n",
-                                 in_quotes(maps.x.label))
-                   : "unset xlabel\n";
+  text += lowest ? fmt::format("set xlabel {} offset 0,0.4\n",
+                               in_quotes(maps.x.label))
+                 : "unset xlabel\n";
   text += column == 0 ? fmt::format("set ylabel {} offset 0.3,0\n",
                                     in_quotes(maps.y.label))
                       : "unset ylabel\n";
@@ -152,7 +167,7 @@ std::string panel_commands(const HeatMaps& maps, const Panel& panel,
                     "set format y '{}'\n",
                     plain(ticks(maps.x, x.end - x.begin, at.panel_width / 50)),
                     plain(ticks(maps.y, y.end - y.begin, at.panel_height / 35)),
-                    last_row ? "%g" : "", column == 0 ? "%g" : "");
+                    lowest ? "%g" : "", column == 0 ? "%g" : "");
 }
 
 std::string plot_command(const HeatMaps& maps, const PanelRow& row,
@@ -160,9 +175,13 @@ std::string plot_command(const HeatMaps& maps, const PanelRow& row,
   const Cells x(maps.x, panel.values.size(1)), y(maps.y, panel.values.size(0));
   const auto block = script.block(fmt::format("{} {}", row.label, panel.title),
                                   matrix_rows(panel.values));
+  // Zero has no logarithm: it is drawn as the low end.
+  const auto value =
+      row.log ? fmt::format("($3<{0}?{0}:$3)", plain(limits(row).first)) : "3";
   auto text = fmt::format(
-      "plot data index {} matrix using ({}+{}*$1):({}+{}*$2):3 with image",
-      block, plain(x.first), plain(x.step), plain(y.first), plain(y.step));
+      "plot data index {} matrix using ({}+{}*$1):({}+{}*$2):{} with image",
+      block, plain(x.first), plain(x.step), plain(y.first), plain(y.step),
+      value);
   if (!panel.outline.empty()) {
     std::string points;
     for (const auto& [px, py] : panel.outline) {
@@ -194,7 +213,8 @@ GnuplotScript write_script(const HeatMaps& maps) {
   auto& body = script.body;
   // Cells without a value let the grey ground through.
   body = fmt::format(
-      "set multiplot\nset key off\nset border lw 0.5 lc rgb '#444444'\n"
+      "set multiplot\nset key off\nunset colorbox\nset border lw 0.5 lc rgb "
+      "'#444444'\n"
       "set tics out nomirror tc rgb '#222222' font ',9'\n"
       "set object 1 rectangle from graph 0,0 to graph 1,1 behind "
       "fc rgb '{}' fs solid noborder\n",
@@ -213,12 +233,10 @@ GnuplotScript write_script(const HeatMaps& maps) {
                                               : fmt::format("-{}.dat", r + 1));
     body += row_commands(row, at, r);
     for (size_t c = 0; c < row.panels.size(); ++c) {
-      const bool last = c + 1 == row.panels.size();
-      body +=
-          panel_commands(maps, row.panels[c], at, c, r + 1 == maps.rows.size());
-      body += last && row.bar ? bar_commands(at, r, c) : "unset colorbox\n";
+      if (!has_panel(maps, r, c)) continue;
+      body += panel_commands(maps, at, r, c);
       body += plot_command(maps, row, row.panels[c], script);
-      body += "unset label 1\nunset label 2\n";
+      body += "unset label 1\nunset label 2\nunset colorbox\n";
     }
   }
   body += "unset multiplot\n";

@@ -65,7 +65,7 @@ class Locate : public train::Task {
   void draw(torch::nn::Module& model, const nlohmann::json& result,
             int64_t cases, report::Report& report) override;
   // Resolution against training, with that of least squares.
-  std::optional<train::CaptionedFigure> draw_rows(
+  std::vector<train::NamedFigure> draw_rows(
       std::span<const train::ReproducedRow> rows) const override;
   std::string predict(torch::nn::Module& model, const std::string& input,
                       const std::string& output,

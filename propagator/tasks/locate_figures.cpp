@@ -148,8 +148,9 @@ void Locate::draw(torch::nn::Module& module, const json& result, int64_t cases,
   draw_attention(model, report);
 }
 
-std::optional<train::CaptionedFigure> Locate::draw_rows(
+std::vector<train::NamedFigure> Locate::draw_rows(
     std::span<const train::ReproducedRow> rows) const {
+  if (rows.size() < 2) return {};
   report::LinePlot plot{.title = "Resolution in training",
                         .x = {.label = "step"},
                         .y = {.label = "resolution (m)", .log = true}};
@@ -159,7 +160,7 @@ std::optional<train::CaptionedFigure> Locate::draw_rows(
     if (found == validation.terms.end()) continue;
     plot.series.push_back({row.name, validation.step, found->second});
   }
-  if (plot.series.empty()) return std::nullopt;
+  if (plot.series.empty()) return {};
   // Fits of events in the same detector: the first row's.
   const auto& result = rows.front().summary.at("result");
   if (result.contains("classical")) {
@@ -171,8 +172,8 @@ std::optional<train::CaptionedFigure> Locate::draw_rows(
                            {limit, limit},
                            report::Series::Style::kDashed});
   }
-  return train::CaptionedFigure{
-      plot, "Of events held back from training, at each validation."};
+  return {{"locate", plot,
+           "Of events held back from training, at each validation."}};
 }
 
 void Locate::draw_event(models::Locator& model, int64_t index,

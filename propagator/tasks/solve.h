@@ -85,9 +85,10 @@ class Solve : public train::Task {
   report::LinePlot curves(const nlohmann::json& result) const override;
   void draw(torch::nn::Module& model, const nlohmann::json& result,
             int64_t cases, report::Report& report) override;
-  // Errors beside the document's.
-  std::optional<train::CaptionedFigure> draw_rows(
+  // Errors beside the document's, and of each problem the rows' fields.
+  std::vector<train::NamedFigure> draw_rows(
       std::span<const train::ReproducedRow> rows) const override;
+  std::optional<report::FieldMaps> maps(torch::nn::Module& model) override;
   std::string predict(torch::nn::Module& model, const std::string& input,
                       const std::string& output,
                       const Runtime& runtime) override;
@@ -126,10 +127,17 @@ class Solve : public train::Task {
     torch::Tensor fields;     // (N, F), on the CPU
     torch::Tensor residuals;  // (N, equations)
   };
-  Answer answer_at(models::FieldNet& model, const torch::Tensor& points) const;
+  // At the test points.
+  torch::Tensor test_points() const;
+  Answer answer_of(models::FieldNet& model) const;
+  // Its fields beside the solution, and values (N, K) at the test points, of a
+  // problem of two variables as pictures (K, R, C): the first variable upwards,
+  // the second to the right.
+  report::FieldMaps maps_of(const Answer& answer);
+  torch::Tensor pictures(const torch::Tensor& values) const;
   // The solution at the test points, if one is to be had; found once.
   const physics::Reference* reference();
-  nlohmann::json classical(const torch::Tensor& points, double error);
+  nlohmann::json classical(double error);
 
   ProblemOptions problem_options_;
   PointOptions points_;

@@ -6,7 +6,7 @@
 #include "propagator/tasks/point_table.h"
 #include "propagator/tasks/solve.h"
 
-// How a solution is tested, shown and used.
+// How a solution is tested and used.
 
 namespace propagator::tasks {
 namespace {
@@ -47,8 +47,7 @@ const physics::Reference* Solve::reference() {
     if (problem_->exact.empty()) {
       log::info("no exact solution is given: looking for a numerical one");
     }
-    reference_ = physics::reference_at(
-        *problem_, data::cell_centres(box(), eval_options_.per_axis));
+    reference_ = physics::reference_at(*problem_, test_points());
     return &*reference_;
   } catch (const std::exception& error) {
     no_reference_ = error.what();
@@ -58,10 +57,10 @@ const physics::Reference* Solve::reference() {
 }
 
 // What a classical method needs for an error like ours.
-json Solve::classical(const Tensor& points, double error) {
+json Solve::classical(double error) {
   try {
-    const auto answer =
-        physics::classical_answer(*problem_, points, *reference(), error);
+    const auto answer = physics::classical_answer(*problem_, test_points(),
+                                                  *reference(), error);
     return {{"classical",
              {{"relative_l2", answer.error},
               {"seconds", answer.seconds},
@@ -73,9 +72,14 @@ json Solve::classical(const Tensor& points, double error) {
   }
 }
 
-Solve::Answer Solve::answer_at(models::FieldNet& model,
-                               const Tensor& points) const {
+Tensor Solve::test_points() const {
+  return data::cell_centres(box(), eval_options_.per_axis);
+}
+
+Solve::Answer Solve::answer_of(models::FieldNet& model) const {
   const torch::NoGradGuard no_grad;
+  model.eval();
+  const auto points = test_points();
   std::vector<Tensor> fields, residuals_of;
   Progress progress("testing", points.size(0));
   for (int64_t n = 0; n < points.size(0); n += kPart) {
@@ -90,10 +94,9 @@ Solve::Answer Solve::answer_at(models::FieldNet& model,
 
 json Solve::evaluate(torch::nn::Module& module, data::Split) {
   auto& model = as_field_net(module);
-  model.eval();
-  const auto points = data::cell_centres(box(), eval_options_.per_axis);
-  const auto answer = answer_at(model, points);
-  json result{{"points", points.size(0)}, {"residual", rms(answer.residuals)}};
+  const auto answer = answer_of(model);
+  json result{{"points", answer.fields.size(0)},
+              {"residual", rms(answer.residuals)}};
   if (!torch::isfinite(answer.fields).all().item<bool>()) {
     throw NumericalError("[eval] the solution is not finite");
   }
@@ -111,7 +114,7 @@ json Solve::evaluate(torch::nn::Module& module, data::Split) {
     result.update(relative_errors(answer.fields, truth));
     result["reference_error"] = solution->error;
     if (eval_options_.classical) {
-      result.update(classical(points, result.at("relative_l2")));
+      result.update(classical(result.at("relative_l2")));
     }
     // Along the variable that a reader follows: time, or the first one.
     const int64_t along = std::max<int64_t>(0, problem_->time());
@@ -182,105 +185,6 @@ std::vector<train::Metric> Solve::metrics(const json& result) const {
 
 bool Solve::failed(const json& result) const {
   return result.value("relative_l2", 0.0) > kFailed;
-}
-
-report::LinePlot Solve::curves(const json& result) const {
-  const auto along =
-      static_cast<size_t>(std::max<int64_t>(0, problem_->time()));
-  const auto& name = problem_->symbols.variables[along];
-  const auto& [low, high] = problem_->domain[along];
-  report::LinePlot plot{.title = "Error along " + name,
-                        .x = {.label = name},
-                        .y = {.label = "relative L2", .log = true}};
-  if (!result.contains("error_along")) return plot;
-  report::Series series{.name = "ours"};
-  series.y = result.at("error_along").get<std::vector<double>>();
-  const auto count = static_cast<double>(series.y.size());
-  for (size_t n = 0; n < series.y.size(); ++n) {
-    series.x.push_back(low +
-                       (high - low) * (static_cast<double>(n) + 0.5) / count);
-  }
-  plot.series.push_back(std::move(series));
-  return plot;
-}
-
-std::optional<train::CaptionedFigure> Solve::draw_rows(
-    std::span<const train::ReproducedRow> rows) const {
-  report::BarChart chart;
-  chart.title = "Relative L2";
-  chart.y.label = "relative L2";
-  chart.y.log = true;
-  chart.bars.push_back({"ours, median of seeds", {}});
-  chart.bars.push_back({"document, mean of seeds", {}});
-  for (const auto& row : rows) {
-    chart.categories.push_back(row.name);
-    chart.bars[0].values.push_back(row.summary.at("value"));
-    const auto& document = row.summary.at("document");
-    chart.bars[1].values.push_back(document.is_null() ? std::nan("")
-                                                      : document.get<double>());
-  }
-  return train::CaptionedFigure{chart,
-                                "Each row of the document that was run."};
-}
-
-void Solve::draw(torch::nn::Module& module, const json& result, int64_t,
-                 report::Report& report) {
-  if (result.contains("error_along")) {
-    report.figure("error", curves(result),
-                  "Relative L2 of all fields at each value.");
-  }
-  if (problem_->domain.size() != 2) {
-    report.text("Maps are drawn for problems of two variables.");
-    return;
-  }
-  auto& model = as_field_net(module);
-  const auto points = data::cell_centres(box(), eval_options_.per_axis);
-  const auto answer = answer_at(model, points);
-  const auto& names = problem_->symbols.variables;
-  const auto& domain = problem_->domain;
-  const report::Axis x{names[1], domain[1].low, domain[1].high};
-  const report::Axis y{names[0], domain[0].high, domain[0].low};
-  // The first variable upwards, the second to the right.
-  const auto picture = [&](const Tensor& column) {
-    return column.view({eval_options_.per_axis, eval_options_.per_axis})
-        .flip(0)
-        .to(torch::kFloat64);
-  };
-  const auto* known = reference();
-  const Tensor truth = known != nullptr ? known->fields : Tensor();
-  const std::string truth_name =
-      problem_->exact.empty() ? "reference" : "exact";
-  for (size_t f = 0; f < problem_->symbols.fields.size(); ++f) {
-    const auto at = static_cast<int64_t>(f);
-    report::HeatMaps maps{.title = problem_->symbols.fields[f], .x = x, .y = y};
-    const auto solution = answer.fields.select(1, at);
-    report::PanelRow fields{.bar_label = problem_->symbols.fields[f]};
-    fields.panels.push_back({"solution", picture(solution)});
-    report::PanelRow errors{.bar_label = "error",
-                            .scale = report::Scale::kDiverging};
-    if (truth.defined()) {
-      const auto exact = truth.select(1, at);
-      fields.panels.push_back({truth_name, picture(exact)});
-      errors.panels.push_back(
-          {"solution - " + truth_name, picture(solution - exact)});
-    }
-    maps.rows.push_back(fields);
-    if (truth.defined()) maps.rows.push_back(errors);
-    report.figure(fmt::format("field-{}", problem_->symbols.fields[f]), maps,
-                  fmt::format("{} over {} and {}.", problem_->symbols.fields[f],
-                              names[0], names[1]));
-  }
-  report::HeatMaps maps{.title = "Residual of the equations", .x = x, .y = y};
-  report::PanelRow row{.bar_label = "residual",
-                       .scale = report::Scale::kDiverging};
-  for (size_t n = 0; n < problem_->equations.size(); ++n) {
-    row.panels.push_back(
-        {problem_->equations[n].text(),
-         picture(answer.residuals.select(1, static_cast<int64_t>(n)))});
-  }
-  maps.rows.push_back(row);
-  report.figure("residual", maps,
-                "What is left of each equation when the solution is put in.");
 }
 
 std::string Solve::predict(torch::nn::Module& module, const std::string& input,

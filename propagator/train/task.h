@@ -16,6 +16,7 @@
 #include "propagator/core/device.h"
 #include "propagator/data/split.h"
 #include "propagator/nn/init.h"
+#include "propagator/report/field_maps.h"
 #include "propagator/report/report.h"
 #include "propagator/train/history.h"
 
@@ -74,15 +75,20 @@ struct Metric {
   double value;
 };
 
-// A row of `reproduce`.
+// A row of `reproduce`; history and maps are of the seed with the median.
 struct ReproducedRow {
   std::string name;        // "wave-pinnsformer"
   nlohmann::json summary;  // as its file under results/ has it
-  History history;         // of the seed with the median
+  History history;
+  // Task::maps of its model, which is loaded for it; nothing where that fails.
+  std::function<std::optional<report::FieldMaps>()> maps = [] {
+    return std::nullopt;
+  };
 };
 
-// A figure and what it shows.
-struct CaptionedFigure {
+// A figure in a folder, and what it shows.
+struct NamedFigure {
+  std::string name;  // of its files
   report::Figure figure;
   std::string caption;
 };
@@ -151,9 +157,14 @@ class Task {
   // answers.
   virtual void draw(torch::nn::Module& model, const nlohmann::json& result,
                     int64_t cases, report::Report& report) = 0;
-  // Several rows of this task in one figure; nothing where it has none.
-  virtual std::optional<CaptionedFigure> draw_rows(
+  // Figures of rows of this task, one or several.
+  virtual std::vector<NamedFigure> draw_rows(
       std::span<const ReproducedRow>) const {
+    return {};
+  }
+  // The answer over a plane, for figures of several models; nothing where the
+  // task has no such thing.
+  virtual std::optional<report::FieldMaps> maps(torch::nn::Module&) {
     return std::nullopt;
   }
   // Figures of the model itself: weights, encodings, masks.

@@ -145,14 +145,15 @@ TEST(TasksLocate, RowsAreOneFigureWithTheClassicalLimit) {
   auto other = row;
   other.name = "b";
   const std::vector rows{row, other};
-  const auto figure = e.task().draw_rows(rows);
-  ASSERT_TRUE(figure.has_value());
-  const auto& plot = std::get<report::LinePlot>(figure->figure);
+  const auto figures = e.task().draw_rows(rows);
+  ASSERT_EQ(figures.size(), 1u);
+  const auto& plot = std::get<report::LinePlot>(figures[0].figure);
   ASSERT_EQ(plot.series.size(), 3u);
   EXPECT_EQ(plot.series[1].name, "b");
   EXPECT_EQ(plot.series[1].y, (std::vector<double>{2, 1}));
   EXPECT_EQ(plot.series[2].x, (std::vector<double>{10, 20}));
   EXPECT_EQ(plot.series[2].y, (std::vector<double>{0.25, 0.25}));
+  EXPECT_TRUE(e.task().draw_rows(std::span(rows).first(1)).empty());
 }
 
 class TasksLocateRun : public ::testing::TestWithParam<const char*> {
