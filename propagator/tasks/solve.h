@@ -27,7 +27,7 @@ struct PointOptions {
   int64_t window = 2;
   double window_step = 1e-4;
   int64_t validation_per_axis = 20;
-  int64_t resample_every = 10;
+  int64_t resample_every = 3;
   bool adaptive = true;
 
   void describe(config::Schema& schema);
