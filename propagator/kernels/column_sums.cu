@@ -127,6 +127,15 @@ __global__ void __launch_bounds__(kThreads)
   out = kAdds ? out + sum : sum;
 }
 
+template <bool kAdds, class Real>
+void launch_second_stage(const Real* partials, int64_t blocks, int64_t width,
+                         int64_t split, Real* first, Real* second,
+                         cudaStream_t stream) {
+  const auto grid = static_cast<unsigned>(blocks_for(width, kColumns));
+  add_partials<kAdds><<<grid, kThreads, 0, stream>>>(partials, blocks, width,
+                                                     split, first, second);
+}
+
 template <class Real, template <class> class Term>
 void launch_partials(const Term<Real>& term, bool aligned, int64_t rows,
                      int64_t width, Real* workspace, cudaStream_t stream) {
@@ -195,18 +204,16 @@ template <class Real>
 void launch_add_partials(const Real* partials, int64_t blocks, int64_t width,
                          int64_t split, Real* first, Real* second,
                          cudaStream_t stream) {
-  const auto grid = static_cast<unsigned>(blocks_for(width, kColumns));
-  add_partials<true><<<grid, kThreads, 0, stream>>>(partials, blocks, width,
-                                                    split, first, second);
+  launch_second_stage<true>(partials, blocks, width, split, first, second,
+                            stream);
 }
 
 template <class Real>
 void launch_store_partials(const Real* partials, int64_t blocks, int64_t width,
                            int64_t split, Real* first, Real* second,
                            cudaStream_t stream) {
-  const auto grid = static_cast<unsigned>(blocks_for(width, kColumns));
-  add_partials<false><<<grid, kThreads, 0, stream>>>(partials, blocks, width,
-                                                     split, first, second);
+  launch_second_stage<false>(partials, blocks, width, split, first, second,
+                             stream);
 }
 
 #define INSTANTIATE(Real)                                                     \

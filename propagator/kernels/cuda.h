@@ -4,7 +4,6 @@
 #include "propagator/kernels/causal_attention.h"
 #include "propagator/kernels/collapse.h"
 #include "propagator/kernels/jet_attention.h"
-#include "propagator/kernels/jet_linear.h"
 #include "propagator/kernels/jet_waves.h"
 #include "propagator/kernels/layer_norm.h"
 #include "propagator/kernels/plate_loss.h"
@@ -89,6 +88,9 @@ WavesDotGradients jet_waves_dot_backward_cuda(const torch::Tensor& rows,
                                               const JetOrders& orders);
 
 // jet_linear of narrow tokens, contiguous.
+struct JetLinearGradients {
+  torch::Tensor rows, weight, bias;  // rows: undefined if not asked for
+};
 bool small_jet_linear_cuda_fits(const torch::Tensor& rows,
                                 const torch::Tensor& weight);
 torch::Tensor small_jet_linear_cuda(const torch::Tensor& rows,

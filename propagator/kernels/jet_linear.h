@@ -21,10 +21,6 @@ torch::Tensor jet_waves_linear(const torch::Tensor& rows,
                                const torch::Tensor& bias,
                                const JetOrders& orders);
 
-struct JetLinearGradients {
-  torch::Tensor rows, weight, bias;  // rows: undefined if not asked for
-};
-
 // jet_linear in plain tensor operations: the meaning.
 torch::Tensor jet_linear_reference(const torch::Tensor& rows,
                                    const torch::Tensor& weight,

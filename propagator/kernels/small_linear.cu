@@ -47,7 +47,29 @@ __device__ void add_product(Four& sum, float factor, const Four& four) {
   for (int c = 0; c < Four::kSize; ++c) sum.at[c] += factor * four.at[c];
 }
 
-// A thread has four neighbouring columns of every 32 and kRowsOfThread rows.
+// Of the products of a tile (rows, kDepth) with one (kDepth, columns), those of
+// a thread: kCount rows from `row` on, kRowsAtOnce apart, and four neighbouring
+// columns from `column` on of each 32.
+template <int kDepth, int kCount, int kParts, class Left, class Right>
+__device__ void multiply(Left& left, Right& right, int row, int column,
+                         Four (&sums)[kCount][kParts]) {
+#pragma unroll
+  for (int k = 0; k < kDepth; k += Four::kSize) {
+    Four a[kCount];
+#pragma unroll
+    for (int r = 0; r < kCount; ++r) a[r] = left.four(row + r * kRowsAtOnce, k);
+#pragma unroll
+    for (int j = 0; j < Four::kSize; ++j) {
+#pragma unroll
+      for (int p = 0; p < kParts; ++p) {
+        const auto b = right.four(k + j, column + p * kIn);
+#pragma unroll
+        for (int r = 0; r < kCount; ++r) add_product(sums[r][p], a[r].at[j], b);
+      }
+    }
+  }
+}
+
 template <int kOut>
 __global__ void __launch_bounds__(kThreads)
     forward(int64_t rows, int64_t with_bias, const float* x,
@@ -64,25 +86,7 @@ __global__ void __launch_bounds__(kThreads)
   const int column = threadIdx.x % kLanes * Four::kSize;
   const int row = threadIdx.x / kLanes;
   Four sums[kRowsOfThread][kParts] = {};
-#pragma unroll
-  for (int k = 0; k < kIn; k += Four::kSize) {
-    Four xk[kRowsOfThread];
-#pragma unroll
-    for (int r = 0; r < kRowsOfThread; ++r) {
-      xk[r] = xs.four(row + r * kRowsAtOnce, k);
-    }
-#pragma unroll
-    for (int j = 0; j < Four::kSize; ++j) {
-#pragma unroll
-      for (int p = 0; p < kParts; ++p) {
-        const auto wk = ws.four(k + j, column + p * kIn);
-#pragma unroll
-        for (int r = 0; r < kRowsOfThread; ++r) {
-          add_product(sums[r][p], xk[r].at[j], wk);
-        }
-      }
-    }
-  }
+  multiply<kIn>(xs, ws, row, column, sums);
 #pragma unroll
   for (int p = 0; p < kParts; ++p) {
     const auto b = load_pack<Four>(bias + column + p * kIn);
@@ -112,27 +116,12 @@ __device__ void input_gradients(Tile<kOut, kTile>& ds, Tile<kIn, kOut>& ws,
   constexpr int kCount = kTile / kRowsAtOnce;
   const int column = threadIdx.x % kLanes * Four::kSize;
   const int row = threadIdx.x / kLanes;
-  Four sums[kCount] = {};
-#pragma unroll
-  for (int o = 0; o < kOut; o += Four::kSize) {
-    Four d[kCount];
-#pragma unroll
-    for (int r = 0; r < kCount; ++r) {
-      d[r] = ds.four(row + r * kRowsAtOnce, o);
-    }
-#pragma unroll
-    for (int j = 0; j < Four::kSize; ++j) {
-      const auto wo = ws.four(o + j, column);
-#pragma unroll
-      for (int r = 0; r < kCount; ++r) {
-        add_product(sums[r], d[r].at[j], wo);
-      }
-    }
-  }
+  Four sums[kCount][1] = {};
+  multiply<kOut>(ds, ws, row, column, sums);
 #pragma unroll
   for (int r = 0; r < kCount; ++r) {
     const int at = row + r * kRowsAtOnce;
-    if (at < count) store_pack(sums[r], dx + at * kIn + column);
+    if (at < count) store_pack(sums[r][0], dx + at * kIn + column);
   }
 }
 

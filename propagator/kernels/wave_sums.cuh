@@ -17,10 +17,8 @@ __device__ inline void sine_and_cosine(double x, double* s, double* c) {
 template <int kThreads>
 __device__ void store_wave_sums(double sum1, double sum2, double* partial) {
   __shared__ double sums[2][kThreads / 32];
-  for (int step = 16; step > 0; step /= 2) {
-    sum1 += __shfl_down_sync(kWholeWarp, sum1, step);
-    sum2 += __shfl_down_sync(kWholeWarp, sum2, step);
-  }
+  sum1 = warp_sum(sum1);
+  sum2 = warp_sum(sum2);
   if (threadIdx.x % 32 == 0) {
     sums[0][threadIdx.x / 32] = sum1;
     sums[1][threadIdx.x / 32] = sum2;
