@@ -1,0 +1,184 @@
+// `reproduce` as a user types it: rows, their files and their figures.
+
+#include <algorithm>
+#include <map>
+#include <nlohmann/json.hpp>
+#include <sstream>
+
+#include "command.h"
+#include "propagator/core/files.h"
+#include "propagator/data/csv.h"
+#include "testing.h"
+
+namespace propagator {
+namespace {
+
+using testing::TemporaryFolder;
+
+class Reproduce : public ::testing::Test {
+ protected:
+  std::string path(const std::string& name) { return (folder / name).string(); }
+  TemporaryFolder folder;
+};
+
+TEST_F(Reproduce, WritesTheRowAndTellsItsBand) {
+  const auto reproduce = [&](const std::string& options) {
+    return testing::propagator("-q reproduce forecast/tiny --seeds 3 --runs " +
+                               path("rows") + " --out " + path("results") +
+                               " -s train.max_steps=6 " + options);
+  };
+  const auto good = reproduce("-s reproduce.most=1");
+  EXPECT_EQ(good.status, 0) << good.output;
+  EXPECT_NE(good.output.find("within"), std::string::npos) << good.output;
+  const auto row =
+      nlohmann::json::parse(read_file(folder / "results/forecast/tiny.json"));
+  EXPECT_EQ(row.at("row"), "forecast/tiny");
+  EXPECT_EQ(row.at("mode"), "honest");
+  EXPECT_TRUE(row.at("document").is_null());  // of another size
+  auto seeds = row.at("seeds").get<std::vector<double>>();
+  ASSERT_EQ(seeds.size(), 3u);
+  std::ranges::sort(seeds);
+  EXPECT_EQ(row.at("value"), seeds[1]);
+  EXPECT_EQ(row.at("spread"), seeds[2] - seeds[0]);
+  EXPECT_EQ(row.at("result").at("mse"), seeds[1]);
+  // What is there is not trained again; a narrower band is missed.
+  const auto bad = reproduce("-s reproduce.most=1e-9");
+  EXPECT_EQ(bad.status, 6) << bad.output;
+  EXPECT_NE(bad.output.find("outside"), std::string::npos) << bad.output;
+  EXPECT_EQ(bad.output.find("trained"), std::string::npos) << bad.output;
+  const auto other = reproduce("-s model.width=16");
+  EXPECT_EQ(other.status, 2) << other.output;
+  const auto unknown = testing::propagator("reproduce forecast/tinny");
+  EXPECT_EQ(unknown.status, 2);
+  EXPECT_NE(unknown.output.find("did you mean forecast/tiny?"),
+            std::string::npos)
+      << unknown.output;
+}
+
+TEST_F(Reproduce, LabelsWhatItTrainedNotWhatTheFileSays) {
+  const auto done =
+      testing::propagator("-q reproduce forecast/tiny --runs " + path("rows") +
+                          " --out " + path("results") +
+                          " -s train.max_steps=6 -s model.inputs=published"
+                          " -s eval.protocol=published");
+  ASSERT_EQ(done.status, 0) << done.output;
+  const auto row =
+      nlohmann::json::parse(read_file(folder / "results/forecast/tiny.json"));
+  EXPECT_EQ(row.at("mode"), "published");
+  EXPECT_EQ(row.at("result").at("mode"), "published");
+}
+
+TEST_F(Reproduce, SolveHasTheDocumentsNumberAndEverySeed) {
+  const auto reproduce = [&](const std::string& rows) {
+    return testing::propagator(
+        "-q reproduce '" + rows + "' --device cpu --seeds 2 --runs " +
+        path("rows") + " --out " + path("results") +
+        " -s points.per_axis=5 -s train.epochs=1 -s eval.per_axis=8 "
+        "-s report.page=no");
+  };
+  const auto outcome = reproduce("solve/reaction-kan");
+  ASSERT_EQ(outcome.status, 0) << outcome.output;
+  EXPECT_NE(outcome.output.find("2 of them failed"), std::string::npos)
+      << outcome.output;
+  const auto row = nlohmann::json::parse(
+      read_file(folder / "results/solve/reaction-kan.json"));
+  EXPECT_EQ(row.at("document"), 0.699);
+  EXPECT_EQ(row.at("metric"), "relative L2");
+  EXPECT_EQ(row.at("seeds").size(), 2u);
+  EXPECT_EQ(row.at("failed"), 2);  // after one step
+  EXPECT_GT(row.at("result").at("classical").at("seconds"), 0);
+
+  const auto part = reproduce("solve/reaction-ka*");  // what is there already
+  EXPECT_EQ(part.status, 0) << part.output;
+  EXPECT_NE(part.output.find("solve/reaction-kan"), std::string::npos);
+  const auto nothing = reproduce("solve/reactor*");
+  EXPECT_EQ(nothing.status, 2) << nothing.output;
+  EXPECT_NE(nothing.output.find("no row solve/reactor*"), std::string::npos)
+      << nothing.output;
+}
+
+// The blocks of a figure's data: their titles and numbers.
+std::map<std::string, std::vector<double>> blocks_of(const fs::path& file) {
+  std::map<std::string, std::vector<double>> blocks;
+  std::istringstream lines(read_file(file));
+  std::string title;
+  for (std::string line; std::getline(lines, line);) {
+    if (line.starts_with("# [")) {
+      title = line.substr(line.find(']') + 1);
+      title.erase(0, title.find_first_not_of(' '));
+      continue;
+    }
+    std::istringstream numbers(line);
+    for (double number; numbers >> number;) blocks[title].push_back(number);
+  }
+  return blocks;
+}
+
+TEST_F(Reproduce, SolveDrawsTheFieldAndErrorOfTheMedianSeed) {
+  const auto reproduce = [&](const std::string& options) {
+    return testing::propagator("reproduce " + options +
+                               " --device cpu --runs " + path("rows") +
+                               " --out " + path("results") +
+                               " -s points.per_axis=5 -s train.epochs=1 "
+                               "-s eval.per_axis=8 -s reproduce.most=9 "
+                               "-s eval.classical=no -s report.page=no");
+  };
+  const auto outcome = reproduce("solve/reaction-kan --seeds 3");
+  ASSERT_EQ(outcome.status, 0) << outcome.output;
+  const auto row = nlohmann::json::parse(
+      read_file(folder / "results/solve/reaction-kan.json"));
+  const auto seed = row.at("result").at("seed").get<int64_t>();
+  EXPECT_EQ(row.at("value"), row.at("seeds")[static_cast<size_t>(seed)]);
+
+  // What that seed's run answers at the cells: x from the top, t to the right.
+  constexpr double kPi = 3.14159265358979323846;
+  const auto centres = (torch::arange(8, torch::kFloat64) + 0.5) / 8;
+  const auto grid = torch::meshgrid({2 * kPi * centres.flip(0), centres}, "ij");
+  const auto x = grid[0].reshape({-1}), t = grid[1].reshape({-1});
+  data::write_csv(path("cells.csv"), {{"x", x}, {"t", t}});
+  const auto run = fmt::format("rows/reaction-kan-seed-{}", seed);
+  const auto predicted =
+      testing::propagator("-q predict " + path(run) + " --device cpu --input " +
+                          path("cells.csv") + " --output " + path("u.csv"));
+  ASSERT_EQ(predicted.status, 0) << predicted.output;
+  const auto answer = data::read_csv(path("u.csv")).back().values;
+  const auto first = (-(x - kPi).square() / (2 * kPi * kPi / 16)).exp();
+  const auto grown = first * (5 * t).exp();
+  const auto exact = grown / (grown + 1 - first);
+
+  const auto figures = folder / "results/figures";
+  auto fields = blocks_of(figures / "solve-reaction-kan-1.dat");
+  auto errors = blocks_of(figures / "solve-reaction-kan-2.dat");
+  const auto remark =
+      fmt::format("relative L2 {:.2e}", row.at("value").get<double>());
+  constexpr testing::Tolerance kFiveDigits{1e-4, 1e-6};
+  for (const auto& [block, expected] :
+       {std::pair(fields["exact"], exact),
+        std::pair(fields["reaction-kan"], answer),
+        std::pair(errors[remark], (answer - exact).abs())}) {
+    ASSERT_EQ(block.size(), 64u);
+    EXPECT_TRUE(testing::near(torch::tensor(block, torch::kFloat64), expected,
+                              kFiveDigits));
+  }
+
+  // Several models are one picture; a run that has lost its weights is named.
+  ASSERT_EQ(reproduce("'solve/reaction-pinn*' --seeds 1").status, 0);
+  fields = blocks_of(figures / "solve-reaction-1.dat");
+  EXPECT_EQ(fields.size(), 4u);
+  for (const char* name : {"exact", "reaction-pinn", "reaction-pinn-mamba",
+                           "reaction-pinnsformer"}) {
+    EXPECT_EQ(fields[name].size(), 64u) << name;
+  }
+  fs::remove_all(folder / "rows/reaction-pinn-seed-0/checkpoints");
+  const auto lost = reproduce("'solve/reaction-pinn*' --seeds 1");
+  EXPECT_EQ(lost.status, 0) << lost.output;
+  EXPECT_NE(
+      lost.output.find("no picture of " + path("rows/reaction-pinn-seed-0")),
+      std::string::npos)
+      << lost.output;
+  fields = blocks_of(figures / "solve-reaction-1.dat");
+  EXPECT_EQ(fields.count("reaction-pinn"), 0u);
+}
+
+}  // namespace
+}  // namespace propagator
