@@ -291,19 +291,30 @@ torch::Tensor DerivativePlan::directions(torch::TensorOptions options) const {
   return table.to(options.requires_grad(false));
 }
 
+void DerivativePlan::expect_layout_of(const Jet& fields) const {
+  if (fields.layout() == layout_) return;
+  throw std::invalid_argument(
+      fmt::format("[DerivativePlan] expected a jet of {} rows, got {}",
+                  layout_.rows(), fields.layout().rows()));
+}
+
 torch::Tensor DerivativePlan::derivative(const Jet& fields,
                                          const Derivative& derivative) const {
-  if (fields.layout() != layout_) {
-    throw std::invalid_argument(
-        fmt::format("[DerivativePlan] expected a jet of {} rows, got {}",
-                    layout_.rows(), fields.layout().rows()));
-  }
-  if (derivative.field < 0 || derivative.field >= fields.rows().size(-1)) {
+  expect_layout_of(fields);
+  const auto shape = fields.value().sizes().vec();
+  return combined(
+      field_rows(fields, {{shape.begin(), shape.end() - 1}}).front(),
+      derivative);
+}
+
+torch::Tensor DerivativePlan::combined(const FieldRows& fields,
+                                       const Derivative& derivative) const {
+  if (derivative.field < 0 || derivative.field >= std::ssize(fields)) {
     throw std::invalid_argument(
         fmt::format("[DerivativePlan] expected a field below {}, got {}",
-                    fields.rows().size(-1), derivative.field));
+                    fields.size(), derivative.field));
   }
-  const auto rows = fields.rows().select(-1, derivative.field);  // (M, …)
+  const auto& rows = fields[static_cast<size_t>(derivative.field)];
   const int64_t order = derivative.order();
   if (order == 0) return rows[0];
   const auto found = terms_.find(derivative.orders);
@@ -314,7 +325,7 @@ torch::Tensor DerivativePlan::derivative(const Jet& fields,
   }
   torch::Tensor total;
   for (const auto& [direction, weight] : found->second) {
-    const auto row = rows[layout_.row(direction, order)];
+    const auto& row = rows[static_cast<size_t>(layout_.row(direction, order))];
     if (!total.defined()) {
       total = weight == 1 ? row : row * weight;
     } else {
@@ -326,11 +337,28 @@ torch::Tensor DerivativePlan::derivative(const Jet& fields,
 
 Environment DerivativePlan::environment(const torch::Tensor& points,
                                         const Jet& fields) const {
-  // By value: the environment may outlive the plan.
-  return {coordinates(Jet::constant(points)),
-          [plan = *this, fields](const Derivative& derivative) {
-            return Jet::constant(plan.derivative(fields, derivative));
-          }};
+  return environments({points}, fields).front();
+}
+
+std::vector<Environment> DerivativePlan::environments(
+    const std::vector<torch::Tensor>& parts, const Jet& fields) const {
+  expect_layout_of(fields);
+  std::vector<std::vector<int64_t>> shapes;
+  for (const auto& part : parts) {
+    shapes.emplace_back(part.sizes().begin(), part.sizes().end() - 1);
+  }
+  const auto rows = field_rows(fields, shapes);
+  // The environments may outlive the plan.
+  const auto plan = std::make_shared<const DerivativePlan>(*this);
+  std::vector<Environment> environments;
+  for (size_t n = 0; n < parts.size(); ++n) {
+    environments.push_back(
+        {coordinates(Jet::constant(parts[n])),
+         [plan, rows = rows[n]](const Derivative& derivative) {
+           return Jet::constant(plan->combined(rows, derivative));
+         }});
+  }
+  return environments;
 }
 
 std::string DerivativePlan::recipe(

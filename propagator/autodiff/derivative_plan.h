@@ -9,6 +9,7 @@
 
 #include "propagator/autodiff/derivative.h"
 #include "propagator/autodiff/expression.h"
+#include "propagator/autodiff/field_rows.h"
 #include "propagator/autodiff/jet.h"
 
 namespace propagator::autodiff {
@@ -46,12 +47,16 @@ class DerivativePlan {
   // (R, D), a copy from the host: to be made once, not at every step.
   torch::Tensor directions(torch::TensorOptions options) const;
 
-  // Of `fields`, a jet (M; …, F) along the directions: (…). The value is in
-  // every plan; for others that are not, std::invalid_argument.
+  // Of `fields`, a jet (M; N, …, F) along the directions: (N, …). The value is
+  // in every plan; for others that are not, std::invalid_argument.
   torch::Tensor derivative(const Jet& fields,
                            const Derivative& derivative) const;
-  // Points (…, D) and all derivatives there, as plain values, for an equation.
+  // Points (N, …, D) and all derivatives there, as plain values, for an
+  // equation.
   Environment environment(const torch::Tensor& points, const Jet& fields) const;
+  // The same for each of several parts of the points, as field_rows has them.
+  std::vector<Environment> environments(const std::vector<torch::Tensor>& parts,
+                                        const Jet& fields) const;
 
   // Row by row, as whole numbers, and how each derivative is put together from
   // them.
@@ -62,6 +67,9 @@ class DerivativePlan {
                      const std::vector<std::string>& variables) const;
 
  private:
+  void expect_layout_of(const Jet& fields) const;
+  torch::Tensor combined(const FieldRows& fields,
+                         const Derivative& derivative) const;
   void add(const Orders& alpha);
   // The place of a direction, which goes to order `reach` if it is new.
   int64_t place_of(const Orders& direction, int64_t reach, double scale);

@@ -89,6 +89,29 @@ void for_each_node(const Node& node, Visit&& visit) {
   for (const auto& child : node.children) for_each_node(*child, visit);
 }
 
+NodePtr without(const NodePtr& node, const std::set<Derivative>& derivatives) {
+  std::vector<NodePtr> children;
+  for (const auto& child : node->children) {
+    children.push_back(without(child, derivatives));
+  }
+  switch (node->kind) {
+    case Node::Kind::kField:
+      return derivatives.contains(node->derivative) ? number(0) : node;
+    case Node::Kind::kSum:
+      return sum(children);
+    case Node::Kind::kProduct:
+      return product(children);
+    case Node::Kind::kPower:
+      return power(children[0], children[1]);
+    case Node::Kind::kFunction:
+      return call(node->function, children[0]);
+    case Node::Kind::kVariable:
+    case Node::Kind::kNumber:
+      break;
+  }
+  return node;
+}
+
 // Adds those of factor · node; whether there are constant ones.
 bool add_factors(const Node& node, int64_t order, double factor,
                  std::map<Derivative, double>& factors) {
@@ -118,8 +141,8 @@ bool add_factors(const Node& node, int64_t order, double factor,
 
 std::vector<Jet> coordinates(const Jet& points) {
   std::vector<Jet> variables;
-  for (int64_t i = 0; i < points.rows().size(-1); ++i) {
-    variables.emplace_back(points.rows().select(-1, i), points.layout());
+  for (const auto& rows : points.rows().unbind(-1)) {
+    variables.emplace_back(rows, points.layout());
   }
   return variables;
 }
@@ -152,6 +175,10 @@ Expression Expression::derivative(int64_t variable) const {
         "[Expression] expected the index of a variable");
   }
   return {differentiate(root_, variable), symbols_};
+}
+
+Expression Expression::without(const std::set<Derivative>& derivatives) const {
+  return {autodiff::without(root_, derivatives), symbols_};
 }
 
 std::set<Derivative> Expression::derivatives() const {

@@ -56,6 +56,9 @@ class Expression {
   // By one variable, with fields as functions of all of them.
   Expression derivative(int64_t variable) const;
 
+  // With 0 in place of these derivatives of fields.
+  Expression without(const std::set<Derivative>& derivatives) const;
+
   // Of fields, those without a derivative among them.
   std::set<Derivative> derivatives() const;
   // Those that appear themselves, not as what a field depends on.

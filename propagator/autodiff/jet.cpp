@@ -39,12 +39,22 @@ const JetLayout& common_layout(const Jet& a, const Jet& b, const char* where) {
   return a.layout();
 }
 
-// a with `value` in place of its first row.
-Tensor with_value(const Tensor& value, const Tensor& rows) {
-  if (rows.size(0) == 1) return value.unsqueeze(0);
-  auto shape = value.sizes().vec();
-  shape.insert(shape.begin(), rows.size(0) - 1);
-  return torch::cat({value.unsqueeze(0), rows.slice(0, 1).expand(shape)});
+// The rows with a number, or a tensor that broadcasts, added to the first.
+template <class Value>
+Tensor plus_value(const Tensor& rows, const Value& value) {
+  if (rows.size(0) == 1) return rows + value;
+  const auto parts = rows.split_with_sizes({1, rows.size(0) - 1});
+  const auto sum = parts[0] + value;
+  auto shape = sum.sizes().vec();
+  shape[0] = parts[1].size(0);
+  return torch::cat({sum, parts[1].expand(shape)});
+}
+
+// A coefficient, (directions, …), of the first `count` of them; one that all
+// directions share stays as it is.
+Tensor first(const Tensor& coefficient, int64_t count) {
+  return coefficient.size(0) <= count ? coefficient
+                                      : coefficient.narrow(0, 0, count);
 }
 
 // c_k = Σ a_j · b_(k-j) for a product that is linear in both.
@@ -54,13 +64,14 @@ Jet cauchy(const Jet& a, const Jet& b, const char* where, Product&& product) {
   if (is_constant(a) || is_constant(b)) {
     return Jet(product(a.rows(), b.rows()), layout);
   }
+  const auto x = a.coefficients(), y = b.coefficients();
   std::vector<Tensor> rows;
   for (int64_t k = 0; k <= layout.order(); ++k) {
     const int64_t count = layout.directions(k);
     Tensor sum;
     for (int64_t j = 0; j <= k; ++j) {
-      auto term =
-          product(a.coefficients(j, count), b.coefficients(k - j, count));
+      auto term = product(first(x[static_cast<size_t>(j)], count),
+                          first(y[static_cast<size_t>(k - j)], count));
       if (j > 0 && j < k) term = layout.together(term);
       sum = sum.defined() ? sum + term : term;
     }
@@ -160,9 +171,10 @@ JetLayout JetLayout::summed(std::vector<int64_t> orders,
 Tensor JetLayout::together(const Tensor& rows) const {
   if (!summed_) return rows;
   const auto o = orders();
-  auto total = rows[0] * o.sign(1);
-  for (int64_t r = 2; r <= rows.size(0); ++r) {
-    total = torch::add(total, rows[r - 1], o.sign(r));
+  const auto each = rows.unbind();
+  auto total = each[0] * o.sign(1);
+  for (size_t r = 1; r < each.size(); ++r) {
+    total = torch::add(total, each[r], o.sign(static_cast<int64_t>(r) + 1));
   }
   return total.unsqueeze(0);
 }
@@ -198,21 +210,28 @@ Jet Jet::moving(const Tensor& points, const Tensor& directions,
         "[Jet] expected directions ({}, {}), got ({})", layout.directions(1),
         points.size(-1), fmt::join(directions.sizes(), ", ")));
   }
-  auto shape = points.sizes().vec();
-  shape.insert(shape.begin(), layout.rows());
-  auto rows = torch::zeros(shape, points.options());
-  rows[0].copy_(points);
-  auto along = directions.sizes().vec();
-  along.insert(along.begin() + 1, static_cast<size_t>(points.dim() - 1), 1);
-  if (layout.order() > 0) {
-    rows.narrow(0, 1, layout.directions(1)).copy_(directions.view(along));
-  }
-  return {rows, layout};
+  if (layout.order() == 0) return constant(points);
+  // Rows (n, D), the same at all points.
+  const auto everywhere = [&](const Tensor& rows) {
+    auto shape = rows.sizes().vec();
+    shape.insert(shape.begin() + 1, static_cast<size_t>(points.dim() - 1), 1);
+    auto all = points.sizes().vec();
+    all.insert(all.begin(), rows.size(0));
+    return rows.view(shape).expand(all);
+  };
+  const int64_t higher = layout.rows() - 1 - directions.size(0);
+  return {torch::cat({points.unsqueeze(0), everywhere(directions),
+                      everywhere(torch::zeros({higher, points.size(-1)},
+                                              points.options()))}),
+          layout};
 }
 
-Tensor Jet::coefficients(int64_t k, int64_t directions) const {
-  const bool one = k == 0 || layout_.is_summed_at(k);
-  return rows_.narrow(0, layout_.first_row(k), one ? 1 : directions);
+std::vector<Tensor> Jet::coefficients() const {
+  std::vector<int64_t> sizes;
+  for (int64_t k = 0; k <= layout_.order(); ++k) {
+    sizes.push_back(layout_.is_summed_at(k) ? 1 : layout_.directions(k));
+  }
+  return rows_.split_with_sizes(sizes);
 }
 
 bool allows_kernels(const Jet& x) {
@@ -228,8 +247,7 @@ Jet operator+(const Jet& a, const Jet& b) {
   const auto& layout = common_layout(a, b, "jet +");
   const auto [x, y] = aligned(a.rows(), b.rows());
   if (is_constant(a) == is_constant(b)) return {x + y, layout};
-  const auto& moving = is_constant(a) ? y : x;
-  return {with_value(x[0] + y[0], moving), layout};
+  return {is_constant(a) ? plus_value(y, x) : plus_value(x, y), layout};
 }
 
 Jet operator-(const Jet& a) { return {-a.rows(), a.layout()}; }
@@ -249,7 +267,7 @@ Jet operator*(const Jet& a, const Tensor& b) { return a * Jet::constant(b); }
 
 Jet operator+(const Jet& a, double b) {
   if (b == 0) return a;
-  return {with_value(a.value() + b, a.rows()), a.layout()};
+  return {plus_value(a.rows(), b), a.layout()};
 }
 
 Jet operator*(const Jet& a, double b) { return {a.rows() * b, a.layout()}; }
@@ -270,7 +288,7 @@ Jet linear(const Jet& x, const Tensor& weight, const Tensor& bias) {
     return {kernels::jet_linear(x.rows(), weight, bias), x.layout()};
   }
   const auto products = torch::matmul(x.rows(), weight.t());
-  return {with_value(products[0] + bias, products), x.layout()};
+  return {plus_value(products, bias), x.layout()};
 }
 
 Jet linear_of_waves(const Jet& x, const Tensor& w1, const Tensor& w2,
@@ -295,20 +313,18 @@ Jet compose(const Jet& x, const std::vector<Tensor>& f) {
   using Series = std::vector<Tensor>;
   const auto entries = static_cast<size_t>(order) + 1;
   std::vector<Series> powers(entries, Series(entries));
+  const auto coefficients = x.coefficients();
   std::vector<Tensor> rows{f[0].unsqueeze(0)};
   for (int64_t k = 1; k <= order; ++k) {
     const int64_t count = layout.directions(k);
-    const auto first = [count](const Tensor& t) {
-      return t.narrow(0, 0, count);
-    };
     const auto at = static_cast<size_t>(k);
-    powers[1][at] = x.coefficients(k);
+    powers[1][at] = coefficients[at];
     auto sum = f[1] * powers[1][at];
     for (size_t j = 2; j <= at; ++j) {
       Tensor power;
       for (size_t i = j - 1; i < at; ++i) {
-        const auto term =
-            layout.together(first(powers[j - 1][i]) * first(powers[1][at - i]));
+        const auto term = layout.together(first(powers[j - 1][i], count) *
+                                          first(powers[1][at - i], count));
         power = power.defined() ? power + term : term;
       }
       powers[j][at] = power;
@@ -320,12 +336,14 @@ Jet compose(const Jet& x, const std::vector<Tensor>& f) {
 }
 
 Jet sin(const Jet& x) {
+  if (is_constant(x)) return {torch::sin(x.rows()), x.layout()};
   const auto value = x.value();
   return compose(
       x, circular(torch::sin(value), torch::cos(value), x.layout().order()));
 }
 
 Jet cos(const Jet& x) {
+  if (is_constant(x)) return {torch::cos(x.rows()), x.layout()};
   const auto value = x.value();
   return compose(
       x, circular(torch::cos(value), -torch::sin(value), x.layout().order()));
@@ -349,6 +367,7 @@ Jet exp(const Jet& x) {
 Jet log(const Jet& x) {
   const auto value = x.value();
   std::vector<Tensor> f{torch::log(value)};
+  if (is_constant(x)) return compose(x, f);
   auto power = torch::reciprocal(value);
   for (int64_t j = 1; j <= x.layout().order(); ++j) {
     f.push_back(power * ((j % 2 == 1 ? 1.0 : -1.0) / static_cast<double>(j)));
@@ -417,9 +436,9 @@ Jet abs(const Jet& x) {
 
 Jet pow(const Jet& x, double exponent) {
   const auto value = x.value();
-  std::vector<Tensor> f;
-  double binomial = 1;
-  for (int64_t j = 0; j <= x.layout().order(); ++j) {
+  std::vector<Tensor> f{torch::pow(value, exponent)};
+  double binomial = exponent;
+  for (int64_t j = 1; j <= x.layout().order(); ++j) {
     // A whole power ends: its later coefficients are zero, also at x = 0.
     f.push_back(binomial == 0
                     ? torch::zeros_like(value)

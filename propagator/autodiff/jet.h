@@ -71,12 +71,13 @@ class Jet {
 
   const torch::Tensor& rows() const { return rows_; }  // (M, …)
   const JetLayout& layout() const { return layout_; }
-  torch::Tensor value() const { return rows_[0]; }
-  // x_k of the first `directions` directions, (directions, …), or their sum.
-  torch::Tensor coefficients(int64_t k, int64_t directions) const;
-  torch::Tensor coefficients(int64_t k) const {
-    return coefficients(k, layout_.directions(k));
+  // Of a constant a view also on the way back, where an index makes zeros and
+  // a copy.
+  torch::Tensor value() const {
+    return rows_.size(0) == 1 ? rows_.squeeze(0) : rows_[0];
   }
+  // x_0, x_1, …: (directions, …) each, or their sum.
+  std::vector<torch::Tensor> coefficients() const;
 
   // The same linear map of the last dimensions applied to every row.
   template <class Map>

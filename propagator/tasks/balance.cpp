@@ -54,13 +54,26 @@ double kernel_diagonal(const std::vector<Tensor>& residuals,
 
 }  // namespace
 
-Tensor mean_square(const std::vector<Tensor>& residuals) {
-  Tensor sum;
-  for (const auto& residual : residuals) {
-    const auto square = residual.square().mean();
-    sum = sum.defined() ? sum + square : square;
+Tensor mean_squares(const std::vector<std::vector<Tensor>>& terms) {
+  // All squares at once: on a GPU there is a call less for each of them there,
+  // and three on the way back.
+  std::vector<Tensor> residuals;
+  std::vector<int64_t> sizes;
+  for (const auto& term : terms) {
+    for (const auto& residual : term) {
+      residuals.push_back(residual.flatten());
+      sizes.push_back(residual.numel());
+    }
   }
-  return sum;
+  const auto squares = torch::cat(residuals).square().split_with_sizes(sizes);
+  auto next = squares.begin();
+  std::vector<Tensor> sums;
+  for (const auto& term : terms) {
+    auto sum = (next++)->mean();
+    for (size_t n = 1; n < term.size(); ++n) sum = sum + (next++)->mean();
+    sums.push_back(sum);
+  }
+  return torch::stack(sums);
 }
 
 std::vector<double> balanced_weights(Balance balance,
@@ -75,7 +88,7 @@ std::vector<double> balanced_weights(Balance balance,
                               fmt::format("balance/{}/{}", sizes.size(), step));
     sizes.push_back(balance == Balance::kNtk
                         ? kernel_diagonal(residuals, parameters, stream)
-                        : std::sqrt(squared_gradient(mean_square(residuals),
+                        : std::sqrt(squared_gradient(mean_squares({residuals}),
                                                      parameters, false)));
   }
   std::vector<double> weights;

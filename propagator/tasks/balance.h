@@ -23,7 +23,9 @@ enum class Balance { kFixed, kGradientNorm, kNtk, kUncertainty };
 // What a term of a loss is made of: the loss is the sum of mean squares.
 using TermResiduals = std::function<std::vector<torch::Tensor>()>;
 
-torch::Tensor mean_square(const std::vector<torch::Tensor>& residuals);
+// Of each term, summed over its residuals: (terms).
+torch::Tensor mean_squares(
+    const std::vector<std::vector<torch::Tensor>>& terms);
 
 // Weights that balance the terms by gradient_norm or ntk, the first having
 // `first`. A term whose residuals do not depend on the parameters, or vanish,

@@ -6,7 +6,7 @@
 #include <cmath>
 #include <set>
 
-#include "propagator/data/collocation.h"
+#include "propagator/tasks/problem_box.h"
 
 namespace propagator::tasks {
 namespace {
@@ -33,13 +33,8 @@ Jet left_of(const Condition& condition, const std::vector<Jet>& variables,
 // The factor of the derivative in the residual, if that is constant and the
 // residual is straight in it; else 0.
 double factor_of(const autodiff::Problem& problem, const Condition& condition) {
-  data::Box box;
-  for (const auto& [low, high] : problem.domain) {
-    box.low.push_back(low);
-    box.high.push_back(high);
-  }
-  const auto variables =
-      autodiff::coordinates(Jet::constant(data::cell_centres(box, kLooks)));
+  const auto variables = autodiff::coordinates(
+      Jet::constant(data::cell_centres(box_of(problem), kLooks)));
   const auto zero = left_of(condition, variables, 0).value();
   const auto one = left_of(condition, variables, 1).value() - zero;
   const auto two = left_of(condition, variables, 2).value() - zero;
@@ -68,17 +63,14 @@ class WithInitialValues : public models::FieldNet {
     const auto since = variables[time] - first;
     const auto share = since * (1 / (last - first));
     std::vector<Tensor> all;
+    const auto networks = answer.rows().unbind(-1);
     for (size_t f = 0; f < fields_.size(); ++f) {
-      auto field = answer.linear([f](const Tensor& rows) {
-        return rows.select(-1, static_cast<int64_t>(f));
-      });
+      Jet field(networks[f], answer.layout());
       const auto& values = fields_[f];
-      for (size_t n = 0; n < values.size(); ++n) field = field * share;
-      for (size_t n = 0; n < values.size(); ++n) {
-        auto given = left_of(*values[n].condition, variables, 0) *
-                     (-1 / values[n].factor);
-        if (n == 1) given = given * since;
-        field = field + given;
+      if (!values.empty()) {
+        // What has no gradient is put together first.
+        const auto factor = values.size() == 1 ? share : share * share;
+        field = field * factor + given(values, variables, since);
       }
       all.push_back(field.rows());
     }
@@ -88,6 +80,18 @@ class WithInitialValues : public models::FieldNet {
   void initialise(int64_t seed) override { network_->initialise(seed); }
 
  private:
+  // f + (t - t₀) g
+  static Jet given(const InitialValues::ByOrder& values,
+                   const std::vector<Jet>& variables, const Jet& since) {
+    const auto value = [&](size_t order) {
+      return values[order].rest.evaluate({variables, {}}) *
+             (-1 / values[order].factor);
+    };
+    const bool moves =
+        values.size() > 1 && values[1].rest.constant().value_or(1) != 0;
+    return moves ? value(0) + value(1) * since : value(0);
+  }
+
   const autodiff::Problem& problem_;
   std::vector<InitialValues::ByOrder> fields_;
   std::shared_ptr<models::FieldNet> network_;
@@ -119,7 +123,7 @@ InitialValues::InitialValues(const autodiff::Problem& problem)
       for (const auto& one : derivatives) others.insert(one.field);
       continue;
     }
-    values[at] = {&condition, factor};
+    values[at] = {&condition, factor, condition.residual.without(derivatives)};
   }
   for (int64_t f = 0; f < std::ssize(fields_); ++f) {
     auto& values = fields_[static_cast<size_t>(f)];

@@ -29,7 +29,9 @@ class InitialValues {
   // f and g of a field, as far as they are given.
   struct Value {
     const autodiff::Condition* condition = nullptr;
-    double factor = 1;  // of the derivative in the condition's residual
+    // The condition's residual is factor · derivative + rest.
+    double factor = 1;
+    autodiff::Expression rest = {};
   };
   using ByOrder = std::vector<Value>;
 

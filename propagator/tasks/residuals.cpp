@@ -53,19 +53,6 @@ class ColumnSums {
   std::map<Derivative, Tensor> known_;
 };
 
-// Points [begin, begin + count) of an environment.
-Environment narrow(const Environment& all, int64_t begin, int64_t count) {
-  Environment part;
-  for (const auto& variable : all.variables) {
-    part.variables.push_back(
-        Jet::constant(variable.value().narrow(0, begin, count)));
-  }
-  part.field = [field = all.field, begin, count](const Derivative& derivative) {
-    return Jet::constant(field(derivative).value().narrow(0, begin, count));
-  };
-  return part;
-}
-
 std::set<Derivative> derivatives_on_faces(const autodiff::Problem& problem) {
   std::set<Derivative> all;
   for (const auto& condition : problem.conditions) {
@@ -74,14 +61,47 @@ std::set<Derivative> derivatives_on_faces(const autodiff::Problem& problem) {
   return all;
 }
 
-// The windows of all faces, one after the other.
-Tensor windows_of(const std::vector<Face>& faces) {
-  std::vector<Tensor> windows;
+// Of all faces, one after the other.
+std::vector<Place> places_of(const std::vector<Face>& faces) {
+  std::vector<Place> places;
   for (const auto& face : faces) {
-    windows.push_back(face.windows);
-    if (face.opposite.defined()) windows.push_back(face.opposite);
+    const bool periodic = face.condition->is_periodic();
+    places.push_back({face.windows, face.first_token && !periodic});
+    if (periodic) places.push_back({face.opposite});
   }
+  return places;
+}
+
+Tensor windows_of(const std::vector<Place>& places) {
+  if (places.size() == 1) return places.front().windows;
+  std::vector<Tensor> windows;
+  for (const auto& place : places) windows.push_back(place.windows);
   return torch::cat(windows);
+}
+
+// At a place whose first window is number `begin`.
+Environment environment_of(const std::shared_ptr<ColumnSums>& sums,
+                           const Tensor& points, int64_t begin) {
+  return {
+      autodiff::coordinates(Jet::constant(points)),
+      [sums, begin, count = points.size(0),
+       tokens = points.size(1)](const Derivative& derivative) {
+        return Jet::constant(
+            sums->at(derivative).narrow(0, begin, count).narrow(1, 0, tokens));
+      }};
+}
+
+// The derivatives that the plan gives as zero, a sum having their share.
+std::set<Derivative> zeros_of(const autodiff::DerivativePlan& plan,
+                              const std::set<Derivative>& derivatives) {
+  std::set<Derivative> zeros;
+  for (const auto& derivative : derivatives) {
+    const auto found = plan.terms().find(derivative.orders);
+    if (found != plan.terms().end() && found->second.empty()) {
+      zeros.insert(derivative);
+    }
+  }
+  return zeros;
 }
 
 }  // namespace
@@ -93,15 +113,30 @@ Probe::Probe(autodiff::DerivativePlan plan, Derivatives kind,
       directions_(plan_.directions(runtime.options())) {}
 
 Environment Probe::at(models::FieldNet& model, const Tensor& windows) const {
-  if (kind_ == Derivatives::kPublished) {
-    const auto sums = std::make_shared<ColumnSums>(model, windows);
-    return {autodiff::coordinates(Jet::constant(windows)),
-            [sums](const Derivative& derivative) {
-              return Jet::constant(sums->at(derivative));
-            }};
+  return at(model, std::vector<Place>{{windows}}).front();
+}
+
+std::vector<Environment> Probe::at(models::FieldNet& model,
+                                   const std::vector<Place>& places) const {
+  const auto windows = windows_of(places);
+  std::vector<Tensor> points;
+  for (const auto& place : places) {
+    points.push_back(place.first_token ? place.windows.narrow(1, 0, 1)
+                                       : place.windows);
   }
-  return plan_.environment(windows, model.forward(Jet::moving(
-                                        windows, directions_, plan_.layout())));
+  if (kind_ == Derivatives::kHonest) {
+    return plan_.environments(
+        points,
+        model.forward(Jet::moving(windows, directions_, plan_.layout())));
+  }
+  const auto sums = std::make_shared<ColumnSums>(model, windows);
+  std::vector<Environment> environments;
+  int64_t begin = 0;
+  for (const auto& part : points) {
+    environments.push_back(environment_of(sums, part, begin));
+    begin += part.size(0);
+  }
+  return environments;
 }
 
 Residuals::Residuals(const autodiff::Problem& problem, Derivatives kind,
@@ -109,22 +144,28 @@ Residuals::Residuals(const autodiff::Problem& problem, Derivatives kind,
     : problem_(&problem) {
   const auto variables = static_cast<int64_t>(problem.domain.size());
   const auto sum = problem.second_order_sum();
-  const auto probe = [&](const std::set<Derivative>& derivatives) {
-    return Probe(autodiff::DerivativePlan(derivatives, variables, sum), kind,
-                 runtime);
+  const auto plan_of = [&](const std::set<Derivative>& derivatives) {
+    return autodiff::DerivativePlan(derivatives, variables, sum);
   };
-  inside_ = probe(problem.derivatives());
+  const auto in_equations = problem.derivatives();
+  const auto plan = plan_of(in_equations);
+  inside_ = Probe(plan, kind, runtime);
+  const auto zeros = kind == Derivatives::kHonest ? zeros_of(plan, in_equations)
+                                                  : std::set<Derivative>();
+  for (const auto& equation : problem.equations) {
+    equations_.push_back(equation.without(zeros));
+  }
   auto on_faces = derivatives_on_faces(problem);
   on_faces_ =
       Probe(autodiff::DerivativePlan(on_faces, variables), kind, runtime);
   if (!runtime.device.is_cuda()) return;
   on_faces.merge(problem.derivatives());
-  at_once_ = probe(on_faces);
+  at_once_ = Probe(plan_of(on_faces), kind, runtime);
 }
 
 std::vector<Tensor> Residuals::of_equations(const Environment& fields) const {
   std::vector<Tensor> all;
-  for (const auto& equation : problem_->equations) {
+  for (const auto& equation : equations_) {
     all.push_back(equation.evaluate(fields).value());
   }
   return all;
@@ -150,7 +191,7 @@ Residuals::Answer Residuals::answer(models::FieldNet& model,
 Residuals::OfFaces Residuals::of_faces(models::FieldNet& model,
                                        const std::vector<Face>& faces) const {
   if (faces.empty()) return {};
-  return of_faces(on_faces_.at(model, windows_of(faces)), faces);
+  return of_faces(on_faces_.at(model, places_of(faces)), faces);
 }
 
 Residuals::All Residuals::everywhere(models::FieldNet& model,
@@ -159,29 +200,25 @@ Residuals::All Residuals::everywhere(models::FieldNet& model,
   if (!at_once_ || faces.empty()) {
     return {of_equations(model, windows), of_faces(model, faces)};
   }
-  const auto on_faces = windows_of(faces);
-  const int64_t inside = windows.size(0);
-  const auto all = at_once_->at(model, torch::cat({windows, on_faces}));
-  return {of_equations(narrow(all, 0, inside)),
-          of_faces(narrow(all, inside, on_faces.size(0)), faces)};
+  auto places = places_of(faces);
+  places.insert(places.begin(), Place{windows});
+  const auto fields = at_once_->at(model, places);
+  return {of_equations(fields.front()),
+          of_faces(std::span(fields).subspan(1), faces)};
 }
 
-Residuals::OfFaces Residuals::of_faces(const Environment& fields,
+Residuals::OfFaces Residuals::of_faces(std::span<const Environment> fields,
                                        const std::vector<Face>& faces) const {
   OfFaces residuals;
-  int64_t begin = 0;
+  auto place = fields.begin();
   for (const auto& face : faces) {
     auto& left = residuals.emplace_back();
-    const auto count = face.windows.size(0);
-    const auto here = narrow(fields, begin, count);
-    begin += count;
+    const auto& here = *place++;
     if (!face.condition->is_periodic()) {
-      const auto residual = face.condition->residual.evaluate(here).value();
-      left.push_back(face.first_token ? residual.narrow(1, 0, 1) : residual);
+      left.push_back(face.condition->residual.evaluate(here).value());
       continue;
     }
-    const auto there = narrow(fields, begin, count);
-    begin += count;
+    const auto& there = *place++;
     for (const auto& quantity : face.condition->matched) {
       left.push_back(here.field(quantity).value() -
                      there.field(quantity).value());

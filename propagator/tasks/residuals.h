@@ -2,6 +2,7 @@
 
 #include <optional>
 #include <set>
+#include <span>
 #include <vector>
 
 #include "propagator/autodiff/derivative_plan.h"
@@ -19,6 +20,12 @@ namespace propagator::tasks {
 // scripts around document 003 have the latter, which solves another equation.
 enum class Derivatives { kHonest, kPublished };
 
+// Where something is asked of a network.
+struct Place {
+  torch::Tensor windows;     // (N, T, D)
+  bool first_token = false;  // of each window alone
+};
+
 // Asks a network for its fields and a set of their derivatives at windows of
 // points (N, T, D).
 class Probe {
@@ -30,6 +37,9 @@ class Probe {
   // The variables and what was asked for, (N, T) each.
   autodiff::Environment at(models::FieldNet& model,
                            const torch::Tensor& windows) const;
+  // At several places, in one pass through the network.
+  std::vector<autodiff::Environment> at(models::FieldNet& model,
+                                        const std::vector<Place>& places) const;
 
  private:
   autodiff::DerivativePlan plan_;
@@ -81,10 +91,13 @@ class Residuals {
  private:
   std::vector<torch::Tensor> of_equations(
       const autodiff::Environment& fields) const;
-  OfFaces of_faces(const autodiff::Environment& fields,
+  // `fields` at the places of the faces, one after the other.
+  OfFaces of_faces(std::span<const autodiff::Environment> fields,
                    const std::vector<Face>& faces) const;
 
   const autodiff::Problem* problem_ = nullptr;
+  // Where second derivatives come as a sum, without those that it has as zero.
+  std::vector<autodiff::Expression> equations_;
   Probe inside_, on_faces_;
   std::optional<Probe> at_once_;  // on a GPU
 };

@@ -5,6 +5,7 @@
 
 #include "propagator/core/error.h"
 #include "propagator/tasks/loss_weight.h"
+#include "propagator/tasks/problem_box.h"
 
 namespace propagator::tasks {
 namespace {
@@ -197,7 +198,7 @@ std::vector<std::string> Solve::inspect() {
 }
 
 double Solve::exact_residual() const {
-  const auto points = data::cell_centres(box(), kExactPerAxis);
+  const auto points = data::cell_centres(box_of(*problem_), kExactPerAxis);
   const auto plan = problem_->plan();
   const auto moving =
       Jet::moving(points, plan.directions(points.options()), plan.layout());
@@ -219,19 +220,8 @@ double Solve::exact_residual() const {
 }
 
 models::FieldDomain Solve::domain() const {
-  models::FieldDomain domain;
-  for (const auto& [low, high] : problem_->domain) {
-    domain.low.push_back(low);
-    domain.high.push_back(high);
-  }
-  domain.fields = static_cast<int64_t>(problem_->symbols.fields.size());
-  domain.time = problem_->time();
-  return domain;
-}
-
-data::Box Solve::box() const {
-  const auto d = domain();
-  return {d.low, d.high};
+  const auto [low, high] = box_of(*problem_);
+  return {low, high, std::ssize(problem_->symbols.fields), problem_->time()};
 }
 
 Tensor Solve::windows_of(const Tensor& points) const {
@@ -245,7 +235,7 @@ Tensor Solve::windows_of(const Tensor& points) const {
 }
 
 Face Solve::face_of(const autodiff::Condition& condition, int64_t round) const {
-  auto box = this->box();
+  auto box = box_of(*problem_);
   const auto variable = static_cast<size_t>(condition.variable);
   box.low.erase(box.low.begin() + condition.variable);
   box.high.erase(box.high.begin() + condition.variable);
@@ -300,10 +290,11 @@ void Solve::prepare(int64_t seed, const Runtime& runtime) {
   runtime_ = runtime;
   seed_ = seed;
   residuals_ = Residuals(*problem_, derivatives_, runtime);
-  windows_ = windows_of(data::sample(box(), points_.sampling, points_.per_axis,
+  const auto box = box_of(*problem_);
+  windows_ = windows_of(data::sample(box, points_.sampling, points_.per_axis,
                                      seed, "points/domain"));
   validation_ =
-      windows_of(data::cell_centres(box(), points_.validation_per_axis));
+      windows_of(data::cell_centres(box, points_.validation_per_axis));
   faces_.clear();
   for (const auto* condition : learned_conditions()) {
     faces_.push_back(face_of(*condition, 0));
@@ -358,12 +349,10 @@ train::Loss Solve::loss(torch::nn::Module& module, data::Split split,
   const auto& points = training ? windows_ : validation_;
   const auto left =
       residuals_.everywhere(model, points.index_select(0, where), faces_);
-  std::vector<Tensor> squares{mean_square(
-      training ? in_order_of_time(left.equations, where) : left.equations)};
-  for (const auto& residuals : left.faces) {
-    squares.push_back(mean_square(residuals));
-  }
-  const auto terms = torch::stack(squares);
+  std::vector<std::vector<Tensor>> residuals{
+      training ? in_order_of_time(left.equations, where) : left.equations};
+  residuals.insert(residuals.end(), left.faces.begin(), left.faces.end());
+  const auto terms = mean_squares(residuals);
   train::Loss loss;
   auto weights = training ? weights_ : fixed_weights_;
   if (training && loss_options_.balance == Balance::kUncertainty) {
@@ -376,8 +365,9 @@ train::Loss Solve::loss(torch::nn::Module& module, data::Split split,
   }
   const auto names = term_names();
   const auto fixed = fixed_weights();
+  const auto values = terms.detach().unbind();
   for (size_t n = 0; n < names.size(); ++n) {
-    loss.terms.push_back({names[n], fixed[n], squares[n].detach()});
+    loss.terms.push_back({names[n], fixed[n], values[n]});
   }
   if (training && loss_options_.balance != Balance::kFixed) {
     for (size_t n = 0; n < names.size(); ++n) {

@@ -97,7 +97,6 @@ class Solve : public train::Task {
 
  private:
   models::FieldDomain domain() const;
-  data::Box box() const;
   // Points (N, D) as windows (N, T, D), on the device.
   torch::Tensor windows_of(const torch::Tensor& points) const;
   // Points on a condition's face, those of its drawing `round`.

@@ -4,6 +4,7 @@
 #include "propagator/core/log.h"
 #include "propagator/core/progress.h"
 #include "propagator/tasks/point_table.h"
+#include "propagator/tasks/problem_box.h"
 #include "propagator/tasks/solve.h"
 
 // How a solution is tested and used.
@@ -73,7 +74,7 @@ json Solve::classical(double error) {
 }
 
 Tensor Solve::test_points() const {
-  return data::cell_centres(box(), eval_options_.per_axis);
+  return data::cell_centres(box_of(*problem_), eval_options_.per_axis);
 }
 
 Solve::Answer Solve::answer_of(models::FieldNet& model) const {
@@ -106,7 +107,7 @@ json Solve::evaluate(torch::nn::Module& module, data::Split) {
     const auto left = residuals_.of_faces(model, faces_);
     for (size_t n = 0; n < left.size(); ++n) {
       result["conditions"][names[n + 1]] =
-          mean_square(left[n]).to(torch::kFloat64).sqrt().item<double>();
+          mean_squares({left[n]}).to(torch::kFloat64).sqrt().item<double>();
     }
   }
   if (const auto* solution = reference()) {

@@ -2,6 +2,7 @@
 
 #include "propagator/core/error.h"
 #include "propagator/core/random.h"
+#include "propagator/tasks/problem_box.h"
 #include "propagator/tasks/solve.h"
 
 // What changes while a solution is trained: points and weights.
@@ -34,9 +35,10 @@ void Solve::begin_step(torch::nn::Module& module, int64_t step) {
 void Solve::resample(models::FieldNet& model, int64_t round) {
   // In place: a graph of the step reads where the first points were.
   windows_.copy_(windows_of(
-      points_.adaptive ? adaptive_points(model, round)
-                       : data::sample(box(), points_.sampling, points_.per_axis,
-                                      seed_, "points/domain", round)));
+      points_.adaptive
+          ? adaptive_points(model, round)
+          : data::sample(box_of(*problem_), points_.sampling, points_.per_axis,
+                         seed_, "points/domain", round)));
   for (auto& face : faces_) {
     const auto drawn = face_of(*face.condition, round);
     face.windows.copy_(drawn.windows);
@@ -76,7 +78,7 @@ Tensor Solve::adaptive_points(models::FieldNet& model, int64_t round) const {
   const int64_t count = windows_.size(0);
   std::vector<Tensor> pool, sizes;
   for (int64_t part = 0; part < kCandidates; ++part) {
-    pool.push_back(data::sample(box(), data::Sampling::kUniform,
+    pool.push_back(data::sample(box_of(*problem_), data::Sampling::kUniform,
                                 points_.per_axis, seed_, stream, part));
     Tensor size;
     for (const auto& residual :

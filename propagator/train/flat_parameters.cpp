@@ -39,8 +39,9 @@ FlatParameters::FlatParameters(torch::nn::Module& module) {
   }
 }
 
-void FlatParameters::add_gradient_of(const torch::Tensor& loss) {
-  const auto all = torch::autograd::grad({loss}, parameters_, {},
+void FlatParameters::add_gradient_of(const torch::Tensor& loss, double share) {
+  const auto all = torch::autograd::grad({loss}, parameters_,
+                                         {torch::full_like(loss, share)},
                                          /*retain_graph=*/false,
                                          /*create_graph=*/false,
                                          /*allow_unused=*/true);

@@ -24,9 +24,9 @@ class FlatParameters {
   torch::Tensor& gradients() { return gradients_; }
   const std::vector<Segment>& segments() const { return segments_; }
 
-  // Goes back from `loss` and adds its gradient to `gradients`, all parameters
-  // in one call, where `loss.backward()` makes one for each.
-  void add_gradient_of(const torch::Tensor& loss);
+  // Goes back from `loss` and adds `share` of its gradient to `gradients`, all
+  // parameters in one call, where `loss.backward()` makes one for each.
+  void add_gradient_of(const torch::Tensor& loss, double share);
 
  private:
   torch::Tensor values_, gradients_;

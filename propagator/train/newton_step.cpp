@@ -36,7 +36,7 @@ void NewtonStep::enqueue() {
       const PrecisionScope scope(runtime_);
       loss = task_.loss(*model_, data::Split::kTrain, positions);
     }
-    parameters_.add_gradient_of(loss.total * share);
+    parameters_.add_gradient_of(loss.total, share);
     const auto part = values_of(loss, names_) * share;
     sums = sums.defined() ? sums + part : part;
   }

@@ -5,13 +5,13 @@
 namespace propagator::train {
 
 torch::Tensor values_of(const Loss& loss, std::vector<std::string>& names) {
-  std::vector<torch::Tensor> values{loss.total.detach().to(torch::kFloat64)};
+  std::vector<torch::Tensor> values{loss.total.detach()};
   names.clear();
   for (const auto& term : loss.terms) {
     names.push_back(term.name);
-    values.push_back(term.value.to(torch::kFloat64));
+    values.push_back(term.value);
   }
-  return torch::stack(values);
+  return torch::stack(values).to(torch::kFloat64);
 }
 
 Step::Step(Task& task, std::shared_ptr<torch::nn::Module> model,

@@ -169,6 +169,38 @@ TEST(AutodiffDerivativePlan, EnvironmentEvaluatesAnEquation) {
                    {1e-12, 1e-12}));
 }
 
+// Parts of windows (N, T, D): all tokens of some, the first alone of others.
+TEST(AutodiffDerivativePlan, EnvironmentsOfPartsAreThatOfTheWhole) {
+  const Symbols symbols{{"x", "t"}, {"u", "v"}, {}};
+  const auto residual =
+      Expression::parse_equation("u_tt - 4*v_xx + t*u*v_x + u = x", symbols);
+  const DerivativePlan plan(residual.derivatives(), 2);
+  const auto points = testing::random({6, 3, 2}, "plan/windows");
+  const std::vector<torch::Tensor> parts{
+      points.narrow(0, 0, 3), points.narrow(0, 3, 1).narrow(1, 0, 1),
+      points.narrow(0, 4, 2).narrow(1, 0, 2)};
+  const auto sum_of_parts = [&](const torch::Tensor& rows) {
+    torch::Tensor sum;
+    for (const auto& here :
+         plan.environments(parts, Jet(rows, plan.layout()))) {
+      const auto part = residual.evaluate(here).value().square().sum();
+      sum = sum.defined() ? sum + part : part;
+    }
+    return sum;
+  };
+  const auto rows =
+      testing::random({plan.layout().rows(), 6, 3, 2}, "plan/rows");
+  const auto whole =
+      residual.evaluate(plan.environment(points, Jet(rows, plan.layout())))
+          .value()
+          .square();
+  EXPECT_TRUE(near(sum_of_parts(rows),
+                   whole.slice(0, 0, 3).sum() + whole[3][0] +
+                       whole.slice(0, 4, 6).slice(1, 0, 2).sum(),
+                   {1e-12, 1e-12}));
+  EXPECT_TRUE(testing::gradient_is_right(sum_of_parts, rows));
+}
+
 TEST(AutodiffDerivativePlan, DirectionsHaveTheTypeThatIsAsked) {
   const auto plan = plan_of({{1, 1}});
   const auto directions = plan.directions(torch::kFloat32);

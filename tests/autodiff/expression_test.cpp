@@ -229,6 +229,16 @@ TEST(AutodiffExpression, ReadsAPartOfALine) {
             "                  ^");
 }
 
+TEST(AutodiffExpression, WithoutADerivativeItIsZeroThere) {
+  const auto without_u_xx = [](const std::string& text) {
+    return parse(text).without({{0, {2, 0}}}).text();
+  };
+  EXPECT_EQ(without_u_xx("u_tt - c^2*u_xx"), normal("u_tt"));
+  EXPECT_EQ(without_u_xx("u_xx*u + v_xx - sin(x + u_xx)^2"),
+            normal("v_xx - sin(x)^2"));
+  EXPECT_EQ(without_u_xx("2*u_xx"), "0");
+}
+
 TEST(AutodiffExpression, SymbolicDerivativesOfFields) {
   EXPECT_EQ(normal("d(u, x)"), "u_x");
   EXPECT_EQ(normal("d(u, x, 2)"), "u_xx");

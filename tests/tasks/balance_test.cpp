@@ -26,6 +26,20 @@ struct Linear {
   }
 };
 
+TEST(TasksBalance, MeanSquaresOfATermAddUp) {
+  const auto squares = [](const Tensor& x) {
+    return mean_squares({{x.slice(0, 0, 2)}, {x[2], 2 * x.select(1, 0)}});
+  };
+  const auto x = testing::random({3, 4}, "balance/residuals");
+  EXPECT_TRUE(testing::near(
+      squares(x),
+      torch::stack({x.slice(0, 0, 2).square().mean(),
+                    x[2].square().mean() + 4 * x.select(1, 0).square().mean()}),
+      testing::kFloat64));
+  EXPECT_TRUE(testing::gradient_is_right(
+      [&](const Tensor& y) { return squares(y).square().sum(); }, x));
+}
+
 TEST(TasksBalance, GradientsBecomeEquallyLong) {
   // The loss has s² and so has its gradient.
   const auto weights = Linear().weights(Balance::kGradientNorm, 3);

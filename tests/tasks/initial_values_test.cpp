@@ -62,6 +62,24 @@ TEST(TasksInitialValues, AreMetExactlyAndDerivativesAreThoseOfTheAnswer) {
   EXPECT_GT((read(later, 1, {0, 0}) - 3).abs().max().item<double>(), 1e-3);
 }
 
+TEST(TasksInitialValues, NoMotionAtFirst) {
+  const auto still =
+      problem({"at t=1: u = 1 + x", "at t=1: u_t = 0", "at t=1: v = 3",
+               "on boundary: u = 0", "on boundary: v = 3"});
+  const auto options = models::field_nets().at("pinn").options();
+  const auto net =
+      InitialValues(still).build_into(options->make({{0, 1}, {1, 3}, 2, 1}));
+  net->initialise(5);
+  net->to(torch::kFloat64);
+  const Probe probe({{{0, {0, 1}}}, 2}, Derivatives::kHonest, kRuntime);
+  const auto x = torch::linspace(0.1, 0.9, 5, torch::kFloat64);
+  const auto start =
+      probe.at(*net, torch::stack({x, torch::ones_like(x)}, -1).unsqueeze(1));
+  EXPECT_TRUE(near(start.field({0, {0, 0}}).value().flatten(), 1 + x, kExact));
+  EXPECT_TRUE(near(start.field({0, {0, 1}}).value().flatten(),
+                   torch::zeros_like(x), kExact));
+}
+
 TEST(TasksInitialValues, ConditionsOfAnotherFormAreLeftToTheLoss) {
   for (const char* condition :
        {"at t=1: u_x = 0", "at t=1: u + u_t = 1", "at t=1: u^2 = 1",
