@@ -26,9 +26,11 @@ int check_config(const std::string& name, const Overrides& overrides,
   return 0;
 }
 
-int check_run(const std::string& path) {
+int check_run(const std::string& path, const Overrides& overrides) {
   const auto run = train::RunDirectory::open(path);
-  const tasks::Experiment experiment(config::Document::from_file(run.config()));
+  auto document = config::Document::from_file(run.config());
+  overrides.apply_to_run(document, {});
+  const tasks::Experiment experiment(document);
   const auto model = experiment.task().make_model();
   const auto all = train::list_checkpoints(run.checkpoints());
   for (const auto& directory : all) {
@@ -65,7 +67,7 @@ void add_check(CLI::App& app, Action& action) {
   o->overrides.add_to(*verb, /*with_training=*/true);
   verb->callback([o, &action] {
     action = [o] {
-      if (fs::is_directory(o->what)) return check_run(o->what);
+      if (fs::is_directory(o->what)) return check_run(o->what, o->overrides);
       return check_config(o->what, o->overrides, o->keys);
     };
   });

@@ -129,19 +129,21 @@ int train_and_report(const tasks::Experiment& experiment,
   trainer.load_best();
   auto result = test_model(experiment, *model, runtime, data::Split::kTest);
   result["steps"] = trainer.step();
+  result["best_step"] = trainer.best_step();
   result["training_seconds"] = seconds;
   write_file_atomically(run.result(), result.dump(2) + "\n");
   if (!as_json) {
     print_result(experiment, result, as_json);
-    fmt::print("  trained {} steps in {}, {} parameters\n", trainer.step(),
-               duration_text(seconds), nn::parameter_count(*model));
+    fmt::print("  trained {} steps in {}, {} parameters, best at step {}\n",
+               trainer.step(), duration_text(seconds),
+               nn::parameter_count(*model), trainer.best_step());
   }
   std::fflush(stdout);  // the page takes some seconds
   fs::path page;
   if (experiment.report().page) {
-    const auto report =
-        explain::write_run_report(experiment, *model, runtime, result,
-                                  fmt::format("step {}", trainer.step()), run);
+    const auto report = explain::write_run_report(
+        experiment, *model, runtime, result,
+        fmt::format("step {}", trainer.best_step()), run);
     if (report.numbers.contains("learned_propagator")) {
       result["learned_propagator"] = report.numbers.at("learned_propagator");
       write_file_atomically(run.result(), result.dump(2) + "\n");

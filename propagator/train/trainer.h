@@ -53,6 +53,7 @@ class Trainer {
 
   int64_t total_steps() const { return total_steps_; }
   int64_t step() const { return step_; }
+  int64_t best_step() const { return best_step_; }  // of the best validation
   double seconds() const;  // of training, earlier sessions included
   // Puts the weights of the best validation into the model.
   void load_best();

@@ -157,7 +157,7 @@ TEST_F(BadInput, WhatMadeARunCannotBeOverridden) {
   const auto path = good_run().string();
   for (const char* key : {"model.predicts=field", "seed=3", "data.cases=20",
                           "plate.frames=20", "model.heads=2"}) {
-    for (const char* verb : {"eval ", "resume "}) {
+    for (const char* verb : {"check ", "eval ", "resume "}) {
       expect(run(verb + path + " -s " + key), 2, "belongs to the run");
     }
   }

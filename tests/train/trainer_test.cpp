@@ -1,6 +1,7 @@
 #include "propagator/train/trainer.h"
 
 #include <signal.h>
+#include <spdlog/sinks/ostream_sink.h>
 #include <torch/nn/modules/linear.h>
 #include <torch/utils.h>
 
@@ -295,6 +296,29 @@ TEST_F(TrainTrainer, BestModelIsKeptWhenLaterOnesAreWorse) {
   trainer->load_best();
   EXPECT_TRUE(torch::equal(model->named_parameters()["weight"].detach(),
                            good.best.at("weight")));
+}
+
+TEST_F(TrainTrainer, SaysOnceThatItMayHaveDiverged) {
+  std::ostringstream text;
+  const auto sink = std::make_shared<spdlog::sinks::ostream_sink_mt>(text);
+  auto& sinks = spdlog::default_logger()->sinks();
+  sinks.push_back(sink);
+  options.schedule.kind = ScheduleKind::kConstant;
+  options.validate_every = 20;
+  run("a");
+  EXPECT_EQ(text.str().find("diverged"), std::string::npos);
+  // Go on with a rate that ruins the weights.
+  options.max_steps = 140;
+  options.schedule.lr = 1000;
+  auto trainer = make();
+  trainer->restore(newest("a"));
+  run(*trainer, "a");
+  sinks.pop_back();
+  EXPECT_EQ(trainer->best_step(), 40);
+  const auto said =
+      text.str().find("of step 40: the training may have diverged");
+  ASSERT_NE(said, std::string::npos) << text.str();
+  EXPECT_EQ(text.str().find("diverged", said + 40), std::string::npos);
 }
 
 TEST_F(TrainTrainer, OldCheckpointsAreRemoved) {
