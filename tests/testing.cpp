@@ -57,6 +57,10 @@ namespace propagator::testing {
   return near(gradient.flatten(), difference, tolerance);
 }
 
+double mean_of(const torch::Tensor& x) {
+  return x.to(torch::kFloat64).mean().item<double>();
+}
+
 torch::Tensor random(torch::IntArrayRef shape, const std::string& name) {
   return RandomStream(7, "test/" + name).uniform(shape, -1, 1, torch::kFloat64);
 }

@@ -29,6 +29,9 @@ inline constexpr Tolerance kDifferences{1e-6, 1e-8};
     const std::function<torch::Tensor(const torch::Tensor&)>& f,
     const torch::Tensor& x, Tolerance tolerance = kDifferences);
 
+inline double square(double x) { return x * x; }
+double mean_of(const torch::Tensor& x);
+
 // Random numbers on [-1, 1] in float64, the same at every run.
 torch::Tensor random(torch::IntArrayRef shape, const std::string& name);
 

@@ -20,7 +20,7 @@ using nlohmann::json;
 // The time of a step does not depend on how many plates there are.
 constexpr const char* kPlates = "256";
 
-struct Options {
+struct BenchArguments {
   std::vector<std::string> what;
   std::string config;
   tasks::BenchOptions bench;
@@ -73,7 +73,8 @@ std::vector<tasks::BenchKind> named(const std::vector<std::string>& what) {
   return kinds;
 }
 
-config::Document read_config(const Options& o, const tasks::BenchKind& kind) {
+config::Document read_config(const BenchArguments& o,
+                             const tasks::BenchKind& kind) {
   const auto file = find_config(o.config.empty() ? kind.config : o.config);
   auto document = config::Document::from_file(file);
   for (const auto& [key, value] : kind.settings) {
@@ -174,7 +175,7 @@ void print_json(const Measured& m) {
   fmt::print("{}\n", all.dump(2));
 }
 
-int bench(const Options& o) {
+int bench(const BenchArguments& o) {
   Measured m;
   for (const auto& kind : o.what.empty() ? fitting(o.config) : named(o.what)) {
     const tasks::Experiment experiment(read_config(o, kind));
@@ -226,7 +227,7 @@ std::string footer() {
 }  // namespace
 
 void add_bench(CLI::App& app, Action& action) {
-  const auto o = std::make_shared<Options>();
+  const auto o = std::make_shared<BenchArguments>();
   auto* verb = app.add_subcommand(
       "bench", "Time training steps, rollouts, data, tests, kernels, PDEs");
   verb->footer(footer());

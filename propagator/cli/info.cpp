@@ -16,7 +16,7 @@ namespace {
 
 bool has(const char* program) { return !find_program(program).empty(); }
 
-int show(bool as_json) {
+int show_machine(bool as_json) {
   const auto blas = blas_info();
   std::vector<std::string> devices{"cpu"};
   for (int n = 0; n < static_cast<int>(torch::cuda::device_count()); ++n) {
@@ -65,7 +65,8 @@ void add_info(CLI::App& app, Action& action) {
   auto* verb =
       app.add_subcommand("info", "What this build and this machine have");
   verb->add_flag("--json", *json, "Print it as JSON");
-  verb->callback([json, &action] { action = [json] { return show(*json); }; });
+  verb->callback(
+      [json, &action] { action = [json] { return show_machine(*json); }; });
 }
 
 }  // namespace propagator::cli

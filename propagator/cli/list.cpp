@@ -23,7 +23,7 @@ void print_kinds(const std::map<std::string, Kind>& kinds) {
   }
 }
 
-int show() {
+int show_all() {
   fmt::print("Tasks\n");
   print_kinds(tasks::all_tasks());
   fmt::print("\nModels of forecast\n");
@@ -52,7 +52,7 @@ int show() {
 void add_list(CLI::App& app, Action& action) {
   auto* verb = app.add_subcommand(
       "list", "Tasks, models, configurations and benchmarks there are");
-  verb->callback([&action] { action = show; });
+  verb->callback([&action] { action = show_all; });
 }
 
 }  // namespace propagator::cli

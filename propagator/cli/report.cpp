@@ -8,7 +8,7 @@
 namespace propagator::cli {
 namespace {
 
-struct Options {
+struct ReportArguments {
   std::vector<std::string> runs;
   std::string from, out = "comparison", paraview, split = "test";
   int64_t index = 0;
@@ -16,7 +16,7 @@ struct Options {
   Overrides overrides;
 };
 
-int compare(const Options& o) {
+int compare(const ReportArguments& o) {
   expect_free(std::filesystem::path(o.out) / "report.html", o.force);
   const auto page =
       explain::write_comparison({o.runs.begin(), o.runs.end()}, o.out);
@@ -24,7 +24,7 @@ int compare(const Options& o) {
   return 0;
 }
 
-int for_paraview(const Options& o) {
+int for_paraview(const ReportArguments& o) {
   if (std::filesystem::exists(o.paraview)) {
     throw UsageError(o.paraview + " exists already", "give a new folder");
   }
@@ -39,13 +39,13 @@ int for_paraview(const Options& o) {
   return 0;
 }
 
-int rebuild(const Options& o) {
+int rebuild(const ReportArguments& o) {
   const auto run = train::RunDirectory::open(o.runs[0]);
   const auto [experiment, runtime, model] =
       load_for_pages(o.runs[0], o.from, o.overrides, Weights::kBest);
   const auto report = explain::write_run_report(
       *experiment, *model, runtime, explain::read_result(*experiment, run),
-      choose_checkpoint(run, o.from).filename().string(), run);
+      "checkpoint " + choose_checkpoint(run, o.from).filename().string(), run);
   print_explanation(report.numbers);
   fmt::print("  report: {}\n", report.page.string());
   return 0;
@@ -54,7 +54,7 @@ int rebuild(const Options& o) {
 }  // namespace
 
 void add_report(CLI::App& app, Action& action) {
-  const auto o = std::make_shared<Options>();
+  const auto o = std::make_shared<ReportArguments>();
   auto* verb = app.add_subcommand(
       "report", "Make a run's page again, compare runs, or export a case");
   verb->footer(

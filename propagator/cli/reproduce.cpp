@@ -14,7 +14,7 @@ namespace {
 
 using nlohmann::json;
 
-struct Options {
+struct ReproduceArguments {
   std::string rows, runs = "runs/reproduce", out = "results";
   int64_t seeds = 0;  // 0: as many as the row says
   Overrides overrides;
@@ -27,7 +27,7 @@ struct Row {
 
 // The configurations that `rows` means: one, or of a task ("locate", or a part
 // of it, "locate/document-*") all that have a band.
-std::vector<Row> find_rows(const Options& o) {
+std::vector<Row> find_rows(const ReproduceArguments& o) {
   const auto configs = known_configs();
   const bool is_part =
       o.rows.ends_with('*') && o.rows.find('/') != std::string::npos;
@@ -53,13 +53,14 @@ std::vector<Row> find_rows(const Options& o) {
 std::string run_name(const Row& row, int64_t seed) {
   return fmt::format("{}-seed-{}", row.file.stem().string(), seed);
 }
-fs::path run_path(const Options& o, const Row& row, int64_t seed) {
+fs::path run_path(const ReproduceArguments& o, const Row& row, int64_t seed) {
   return fs::path(o.runs) / run_name(row, seed);
 }
 
 // Trains and tests a row with one seed, or takes up what is there. The exit
 // code, and the result if it is 0.
-std::pair<int, json> run_seed(const Options& o, const Row& row, int64_t seed) {
+std::pair<int, json> run_seed(const ReproduceArguments& o, const Row& row,
+                              int64_t seed) {
   auto document = config::Document::from_file(row.file);
   document.set("seed", std::to_string(seed), "--seeds");
   document.set("name", run_name(row, seed), "the row's name");
@@ -93,7 +94,7 @@ std::pair<int, json> run_seed(const Options& o, const Row& row, int64_t seed) {
   return {0, train::RunDirectory::open(path).read_result()};
 }
 
-std::string command_of(const Options& o, const Row& row) {
+std::string command_of(const ReproduceArguments& o, const Row& row) {
   auto text = fmt::format("propagator reproduce {}", row.name);
   if (o.seeds != 0) text += fmt::format(" --seeds {}", o.seeds);
   const auto add = [&](const char* name,
@@ -120,7 +121,7 @@ size_t median_of(const train::Task& task, const std::vector<json>& results) {
 
 // The row's file under results/: the median over seeds beside the document's
 // number, and the whole result of the seed that has it.
-json summarise(const Options& o, const Row& row,
+json summarise(const ReproduceArguments& o, const Row& row,
                const tasks::Experiment& experiment,
                const std::vector<json>& results, const json& typical) {
   const auto& task = experiment.task();
@@ -156,7 +157,7 @@ json summarise(const Options& o, const Row& row,
 }
 
 // What the best weights of a finished run answer. It may have lost them.
-std::optional<report::FieldMaps> maps_of(const Options& o,
+std::optional<report::FieldMaps> maps_of(const ReproduceArguments& o,
                                          const fs::path& run) {
   Overrides where;
   where.device = o.overrides.device;
@@ -173,7 +174,7 @@ std::optional<report::FieldMaps> maps_of(const Options& o,
 }
 
 // The figures of the rows, beside their files.
-void draw_rows(const Options& o, const train::Task& task,
+void draw_rows(const ReproduceArguments& o, const train::Task& task,
                const std::vector<train::ReproducedRow>& rows) {
   report::FigureFolder folder(fs::path(o.out) / "figures");
   const auto figures = task.draw_rows(rows);
@@ -194,7 +195,7 @@ std::string seeds_text(const json& summary) {
   return text;
 }
 
-int reproduce(const Options& o) {
+int reproduce(const ReproduceArguments& o) {
   report::Table table(
       {"row", "mode", "metric", "ours", "document", "band", "seeds"});
   bool all_inside = true;
@@ -244,7 +245,7 @@ int reproduce(const Options& o) {
 }  // namespace
 
 void add_reproduce(CLI::App& app, Action& action) {
-  const auto o = std::make_shared<Options>();
+  const auto o = std::make_shared<ReproduceArguments>();
   auto* verb = app.add_subcommand(
       "reproduce", "Train and test rows of a document, beside its numbers");
   verb->footer(

@@ -22,7 +22,7 @@ struct TypeCode {
   const char* code;
   torch::ScalarType type;
 };
-constexpr TypeCode kTypes[] = {
+constexpr TypeCode kTypeCodes[] = {
     {"<f4", torch::kFloat32}, {"<f8", torch::kFloat64},
     {"<i4", torch::kInt32},   {"<i8", torch::kInt64},
     {"|u1", torch::kUInt8},   {"<f2", torch::kFloat16},
@@ -31,7 +31,7 @@ constexpr TypeCode kTypes[] = {
 std::string to_npy(const torch::Tensor& tensor) {
   const auto values = tensor.detach().to(torch::kCPU).contiguous();
   std::string code;
-  for (const auto& known : kTypes) {
+  for (const auto& known : kTypeCodes) {
     if (known.type == values.scalar_type()) code = known.code;
   }
   if (code.empty()) throw UsageError("[npz] no code for this type");
@@ -86,7 +86,7 @@ torch::Tensor from_npy(const std::string& bytes) {
   }
   const bool fortran = match[2] == "True";
   auto shape = parse_shape(match[3]);
-  for (const auto& known : kTypes) {
+  for (const auto& known : kTypeCodes) {
     if (match[1] != known.code) continue;
     uint64_t expected = c10::elementSize(known.type);
     for (const int64_t n : shape) {

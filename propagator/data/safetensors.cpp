@@ -21,7 +21,7 @@ struct TypeName {
   const char* name;
   torch::ScalarType type;
 };
-constexpr TypeName kTypes[] = {
+constexpr TypeName kTypeNames[] = {
     {"F64", torch::kFloat64}, {"F32", torch::kFloat32},
     {"F16", torch::kFloat16}, {"BF16", torch::kBFloat16},
     {"I64", torch::kInt64},   {"I32", torch::kInt32},
@@ -30,7 +30,7 @@ constexpr TypeName kTypes[] = {
 };
 
 std::string name_of(torch::ScalarType type) {
-  for (const auto& known : kTypes) {
+  for (const auto& known : kTypeNames) {
     if (known.type == type) return known.name;
   }
   throw UsageError("[safetensors] no name for type " +
@@ -38,7 +38,7 @@ std::string name_of(torch::ScalarType type) {
 }
 
 torch::ScalarType type_of(const std::string& name) {
-  for (const auto& known : kTypes) {
+  for (const auto& known : kTypeNames) {
     if (name == known.name) return known.type;
   }
   throw DataError("unknown dtype '" + name + "'");

@@ -4,17 +4,9 @@
 #include "propagator/nn/linear.h"
 
 namespace propagator::nn {
-namespace {
-
-torch::nn::LayerNorm make_norm(int64_t width) {
-  return torch::nn::LayerNorm(torch::nn::LayerNormOptions({width}));
-}
-
-}  // namespace
-
 EncoderLayerImpl::EncoderLayerImpl(const EncoderOptions& options)
-    : norm1_(make_norm(options.width)),
-      norm2_(make_norm(options.width)),
+    : norm1_(torch::nn::LayerNormOptions({options.width})),
+      norm2_(torch::nn::LayerNormOptions({options.width})),
       attention_(AttentionOptions{options.width, options.heads}),
       linear1_(options.width, options.feed_forward),
       linear2_(options.feed_forward, options.width) {
@@ -47,7 +39,7 @@ torch::Tensor EncoderLayerImpl::feed_forward(const torch::Tensor& x) {
 }
 
 EncoderImpl::EncoderImpl(const EncoderOptions& options)
-    : options_(options), norm_(make_norm(options.width)) {
+    : options_(options), norm_(torch::nn::LayerNormOptions({options.width})) {
   for (int64_t n = 0; n < options.layers; ++n) {
     layers_.push_back(
         register_module("layer" + std::to_string(n), EncoderLayer(options)));

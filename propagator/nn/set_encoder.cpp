@@ -9,22 +9,14 @@
 #include "propagator/nn/linear.h"
 
 namespace propagator::nn {
-namespace {
-
-torch::nn::LayerNorm make_norm(int64_t width) {
-  return torch::nn::LayerNorm(torch::nn::LayerNormOptions({width}));
-}
-
-}  // namespace
-
 SetEncoderLayerImpl::SetEncoderLayerImpl(const SetEncoderOptions& options)
     : options_(options),
       qkv_(options.width, 3 * options.width),
       output_(options.width, options.width),
       linear1_(options.width, options.feed_forward),
       linear2_(options.feed_forward, options.width),
-      norm1_(make_norm(options.width)),
-      norm2_(make_norm(options.width)),
+      norm1_(torch::nn::LayerNormOptions({options.width})),
+      norm2_(torch::nn::LayerNormOptions({options.width})),
       weight_dropout_(options.dropout),
       attention_dropout_(options.dropout),
       hidden_dropout_(options.dropout),
@@ -119,7 +111,9 @@ SetEncoderImpl::SetEncoderImpl(const SetEncoderOptions& options) {
         register_module(fmt::format("layer{}", n), SetEncoderLayer(options)));
   }
   if (options.norm == NormPlace::kBefore) {
-    norm_ = register_module("norm", make_norm(options.width));
+    norm_ = register_module(
+        "norm",
+        torch::nn::LayerNorm(torch::nn::LayerNormOptions({options.width})));
   }
 }
 

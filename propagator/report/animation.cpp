@@ -62,7 +62,7 @@ int64_t width_of(const Numbers& texts) {
 }
 
 // Where everything lies; the same for all frames of a series.
-struct Layout {
+struct FilmLayout {
   int64_t cell, field_width, field_height;
   int64_t column, height;    // the room of a panel
   Numbers values, errors;    // beside the bars
@@ -72,9 +72,9 @@ struct Layout {
   int64_t image_width, image_height;
 };
 
-Layout layout_of(const FieldSeries& series, const FieldRange& range) {
+FilmLayout layout_of(const FieldSeries& series, const FieldRange& range) {
   const int64_t rows = series.truth.size(2), columns = series.truth.size(3);
-  Layout at{};
+  FilmLayout at{};
   at.cell = std::max<int64_t>(1, kPanel / std::max(rows, columns));
   at.field_width = columns * at.cell;
   at.field_height = rows * at.cell;
@@ -115,7 +115,7 @@ std::string fitted(std::string text, int64_t width) {
   return text + "...";
 }
 
-void draw_panel(Image& image, const Layout& at, size_t panel,
+void draw_panel(Image& image, const FilmLayout& at, size_t panel,
                 const torch::Tensor& values, Scale scale, double low,
                 double high) {
   const std::string title = kTitles[panel];
@@ -128,7 +128,7 @@ void draw_panel(Image& image, const Layout& at, size_t panel,
   image.field(x, y, at.cell, values, scale, low, high);
 }
 
-void draw_bar(Image& image, const Layout& at, int64_t x, Scale scale,
+void draw_bar(Image& image, const FilmLayout& at, int64_t x, Scale scale,
               const Numbers& texts) {
   image.rectangle(x - 1, at.panel_y - 1, kBarWidth + 2, at.height + 2, kFrame);
   image.colour_bar(x, at.panel_y, kBarWidth, at.height, scale);
@@ -154,7 +154,7 @@ std::string_view bytes_of(const Image& image) {
 void write_film(const fs::path& path, const fs::path& ffmpeg,
                 const FieldSeries& series, const FieldRange& range,
                 int64_t index) {
-  const Layout at = layout_of(series, range);
+  const FilmLayout at = layout_of(series, range);
   write_atomically(path, [&](const fs::path& temporary) {
     Process film(ffmpeg, {"-loglevel",
                           "error",
@@ -201,7 +201,7 @@ Image draw_frame(const FieldSeries& series, const FieldRange& range,
   };
   const auto truth = in_float64(series.truth);
   const auto prediction = in_float64(series.prediction);
-  const Layout at = layout_of(series, range);
+  const FilmLayout at = layout_of(series, range);
   const int64_t width = at.right - kMargin;
   Image image(at.image_width, at.image_height);
 

@@ -12,12 +12,12 @@ namespace {
 
 // The sizes of a grid in pixels, and places as gnuplot wants them: shares of
 // the picture from its bottom left.
-struct Layout {
+struct MapsLayout {
   double left, top, title, gap, bottom, bar;
   double panel_width, panel_height;
   double width, height;
 
-  explicit Layout(const HeatMaps& maps)
+  explicit MapsLayout(const HeatMaps& maps)
       : top(maps.title.empty() ? 6 : 32),
         title(maps.rows.size() > 1 ? 14 : 8),
         gap(20),
@@ -86,7 +86,8 @@ std::string decades(double low, double high, double count) {
 }
 
 // Scale and colour bar of a row; all bars stand at the right.
-std::string row_commands(const PanelRow& row, const Layout& at, size_t index) {
+std::string row_commands(const PanelRow& row, const MapsLayout& at,
+                         size_t index) {
   const auto [low, high] = limits(row);
   const double y = at.y(index), h = at.panel_height;
   auto text = palette(row.scale);
@@ -131,8 +132,8 @@ bool has_panel(const HeatMaps& maps, size_t row, size_t column) {
 
 // Margins, axes and title of one panel. The first one of a row and the lowest
 // of a column name their axes.
-std::string panel_commands(const HeatMaps& maps, const Layout& at, size_t row,
-                           size_t column) {
+std::string panel_commands(const HeatMaps& maps, const MapsLayout& at,
+                           size_t row, size_t column) {
   const auto& panel = maps.rows[row].panels[column];
   bool lowest = true;
   for (size_t r = row + 1; r < maps.rows.size(); ++r) {
@@ -208,7 +209,7 @@ std::string palette(Scale scale) {
 }
 
 GnuplotScript write_script(const HeatMaps& maps) {
-  const Layout at(maps);
+  const MapsLayout at(maps);
   GnuplotScript script{at.width, at.height, ""};
   auto& body = script.body;
   // Cells without a value let the grey ground through.

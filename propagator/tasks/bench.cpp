@@ -26,8 +26,6 @@ TimingPlan case_plan(const Runtime& runtime, const BenchOptions& options) {
   return plan_of(runtime, options, {1, 5}, {2, 11});
 }
 
-double number(int64_t value) { return static_cast<double>(value); }
-
 double field_size(const HeatSizes& s) {
   return number(s.batch * s.frames) * number(s.nodes);
 }

@@ -11,8 +11,6 @@ namespace {
 
 using autodiff::Jet;
 
-double number(int64_t value) { return static_cast<double>(value); }
-
 // Training's own evaluation of the loss and its gradient.
 class Closure {
  public:

@@ -53,8 +53,6 @@ struct Operator {
   double bytes, operations;
 };
 
-double number(int64_t value) { return static_cast<double>(value); }
-
 // Each tensor is named once for each time it is read or written.
 double bytes_of(const std::vector<Tensor>& tensors) {
   double sum = 0;

@@ -16,6 +16,9 @@ struct Spread {
   std::optional<int64_t> peak_memory = {};
 };
 
+// Counts are multiplied as floating-point numbers.
+inline double number(int64_t value) { return static_cast<double>(value); }
+
 // How often work runs before it is timed, and then.
 struct TimingPlan {
   int64_t warm_up, repeats;

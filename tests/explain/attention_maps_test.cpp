@@ -14,8 +14,8 @@ using propagator::testing::random;
 
 constexpr int64_t kFrames = 12, kVisible = 3;
 
-struct Case {
-  explicit Case(models::MaskType mask) {
+struct AttentionCase {
+  explicit AttentionCase(models::MaskType mask) {
     model = propagator::testing::make_heat_former(
         propagator::testing::small_options(mask), {kFrames, 5, 5});
     subject.inputs = random({1, kFrames, 5, 5}, "frames");
@@ -30,7 +30,7 @@ struct Case {
 TEST(ExplainAttention, EveryQuerySharesOneUnitAmongTheKeysItSees) {
   for (const auto mask :
        {models::MaskType::kBlock, models::MaskType::kCausal}) {
-    Case here(mask);
+    AttentionCase here(mask);
     const auto maps = attention_maps(*here.model, here.subject);
     EXPECT_EQ(maps.weights.size(0), 2);  // layers
     EXPECT_EQ(maps.weights.size(1), 4);  // heads
@@ -43,7 +43,7 @@ TEST(ExplainAttention, EveryQuerySharesOneUnitAmongTheKeysItSees) {
 TEST(ExplainAttention, HiddenKeysAreThoseOfTheMask) {
   for (const auto mask :
        {models::MaskType::kBlock, models::MaskType::kCausal}) {
-    Case here(mask);
+    AttentionCase here(mask);
     const auto maps = attention_maps(*here.model, here.subject);
     const int64_t keys = maps.weights.size(3);
     const auto seen = here.model->insides().mask.slice(1, 0, keys);
@@ -53,7 +53,7 @@ TEST(ExplainAttention, HiddenKeysAreThoseOfTheMask) {
 }
 
 TEST(ExplainAttention, LookingChangesNothingAndEnds) {
-  Case here(models::MaskType::kBlock);
+  AttentionCase here(models::MaskType::kBlock);
   const torch::NoGradGuard no_grad;
   const auto before = here.subject.forward(here.subject.inputs);
   attention_maps(*here.model, here.subject);
@@ -61,7 +61,7 @@ TEST(ExplainAttention, LookingChangesNothingAndEnds) {
 }
 
 TEST(ExplainAttention, LongSequencesAreThinnedToWholeTokens) {
-  Case here(models::MaskType::kCausal);
+  AttentionCase here(models::MaskType::kCausal);
   const auto maps = attention_maps(*here.model, here.subject, 5);
   EXPECT_EQ(maps.queries, (std::vector<double>{0, 3, 6, 9}));
   EXPECT_EQ(maps.weights.size(2), 4);

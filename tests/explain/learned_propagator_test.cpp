@@ -25,8 +25,9 @@ constexpr const char* kTiny =
     "train: {max_steps: 600, validate_every: 100, batch: 8}\n"
     "schedule: {lr: 0.01, warmup: 5}\n";
 
-struct Case {
-  explicit Case(const std::string& extra = "", const std::string& where = "cpu")
+struct TinyPlate {
+  explicit TinyPlate(const std::string& extra = "",
+                     const std::string& where = "cpu")
       : experiment(config::Document::from_text(
             kTiny + extra + "device: " + where + "\n", "tiny")),
         runtime(experiment.make_runtime()),
@@ -71,7 +72,7 @@ torch::Tensor scheme_matrix(int64_t rows, int64_t cols) {
 }
 
 TEST(ExplainLearnedPropagator, TheTrueOneIsThePowerOfTheSchemesMatrix) {
-  Case tiny;
+  TinyPlate tiny;
   const auto subject = tiny.subject();
   const auto sources = torch::eye(64, torch::kFloat64).view({64, 8, 8});
   const auto response = subject.truth(sources);  // (source, time, R, C)
@@ -131,7 +132,7 @@ TEST(ExplainLearnedPropagator, ErrorsAreSharesOfTheTruth) {
 }
 
 TEST(ExplainLearnedPropagator, AModelThatKeepsTheLastFrameHasErrorOne) {
-  Case tiny;
+  TinyPlate tiny;
   auto subject = tiny.subject();
   subject.model = [&, given = subject.given](const torch::Tensor& states) {
     const auto count = static_cast<int64_t>(subject.times.size());
@@ -147,7 +148,7 @@ TEST(ExplainLearnedPropagator, AModelThatKeepsTheLastFrameHasErrorOne) {
 TEST(ExplainLearnedPropagator, TrainingBringsItToTheTrueOne) {
   for (const char* predicts :
        {"model.predicts: field\n", "model.predicts: change\n"}) {
-    Case tiny(predicts);
+    TinyPlate tiny(predicts);
     const auto untrained = tiny.learn();
     tiny.train();
     const auto trained = tiny.learn();
@@ -168,7 +169,7 @@ TEST(ExplainLearnedPropagator, CausalAndPublishedModelsHaveOneToo) {
         "model.inputs: published\neval.protocol: published\n",
         "model.mask: causal\nmodel.inputs: published\n"
         "eval.protocol: published\n"}) {
-    Case tiny(kind);
+    TinyPlate tiny(kind);
     const auto result = tiny.learn();
     EXPECT_EQ(result.times, tiny.subject().times);
     EXPECT_GT(result.node.error.back(), 0.3) << kind;
@@ -178,7 +179,7 @@ TEST(ExplainLearnedPropagator, CausalAndPublishedModelsHaveOneToo) {
 TEST(ExplainLearnedPropagator, DevicesAgree) {
   std::vector<LearnedPropagator> found;
   for (const auto& device : propagator::testing::devices()) {
-    Case tiny("precision: fp64\n", device.str());
+    TinyPlate tiny("precision: fp64\n", device.str());
     found.push_back(tiny.learn());
   }
   for (size_t n = 1; n < found.size(); ++n) {

@@ -14,12 +14,12 @@ using propagator::testing::kFloat64;
 using propagator::testing::near;
 using propagator::testing::random;
 
-struct Case {
+struct CausalCase {
   int64_t tokens, prefix;
   bool sees_itself;
 };
 
-class KernelsCausalAttention : public ::testing::TestWithParam<Case> {};
+class KernelsCausalAttention : public ::testing::TestWithParam<CausalCase> {};
 
 TEST_P(KernelsCausalAttention, EqualsMaskedProductInValueAndGradients) {
   const auto [tokens, prefix, sees_itself] = GetParam();
@@ -42,10 +42,11 @@ TEST_P(KernelsCausalAttention, EqualsMaskedProductInValueAndGradients) {
 
 // 150 tokens make three blocks of queries, the last one short.
 INSTANTIATE_TEST_SUITE_P(KernelsShapes, KernelsCausalAttention,
-                         ::testing::Values(Case{150, 5, false},
-                                           Case{150, 6, true},
-                                           Case{64, 5, false}, Case{7, 3, true},
-                                           Case{70, 68, true}));
+                         ::testing::Values(CausalCase{150, 5, false},
+                                           CausalCase{150, 6, true},
+                                           CausalCase{64, 5, false},
+                                           CausalCase{7, 3, true},
+                                           CausalCase{70, 68, true}));
 
 TEST(KernelsCausalAttentionMask, IsTheDocumentsFigure17) {
   // Ten frames of which five are visible, as printed there.

@@ -15,19 +15,19 @@ using torch::Tensor;
 
 // Heads of 3 channels cannot be read four at a time; 17 tokens have more pairs
 // than a block has threads and, in float64, need more than 48 KB.
-struct Case {
+struct JetCase {
   int64_t tokens, width, heads;
   std::vector<int64_t> orders;  // of the directions
   bool biased;
   std::vector<int> signs = {};  // of a sum over directions
 };
 
-class KernelsJetAttention : public ::testing::TestWithParam<Case> {};
+class KernelsJetAttention : public ::testing::TestWithParam<JetCase> {};
 
 // Value and gradients against the plain operations in float64, on every
 // device.
 TEST_P(KernelsJetAttention, AgreesWithReference) {
-  const Case& c = GetParam();
+  const JetCase& c = GetParam();
   const auto layout = c.signs.empty() ? JetLayout(c.orders)
                                       : JetLayout::summed(c.orders, c.signs);
   constexpr int64_t kWindows = 7;
@@ -79,13 +79,13 @@ TEST_P(KernelsJetAttention, AgreesWithReference) {
 
 INSTANTIATE_TEST_SUITE_P(
     Kernels, KernelsJetAttention,
-    ::testing::Values(Case{5, 32, 2, {}, false}, Case{5, 32, 2, {1}, true},
-                      Case{5, 32, 2, {2, 2}, false},
-                      Case{5, 32, 2, {2, 2, 1}, true},
-                      Case{1, 8, 1, {2}, false}, Case{4, 6, 2, {2, 1}, true},
-                      Case{5, 32, 2, {2, 2}, false, {1, -1}},
-                      Case{4, 6, 2, {2, 2, 1}, true, {-1, 1}},
-                      Case{17, 16, 2, {2}, true}));
+    ::testing::Values(
+        JetCase{5, 32, 2, {}, false}, JetCase{5, 32, 2, {1}, true},
+        JetCase{5, 32, 2, {2, 2}, false}, JetCase{5, 32, 2, {2, 2, 1}, true},
+        JetCase{1, 8, 1, {2}, false}, JetCase{4, 6, 2, {2, 1}, true},
+        JetCase{5, 32, 2, {2, 2}, false, {1, -1}},
+        JetCase{4, 6, 2, {2, 2, 1}, true, {-1, 1}},
+        JetCase{17, 16, 2, {2}, true}));
 
 }  // namespace
 }  // namespace propagator::kernels

@@ -19,16 +19,16 @@ using testing::near;
 using testing::random;
 
 // Depths of head of two and four vectors, and 3, which has no kernel.
-struct Case {
+struct SetCase {
   int64_t tokens, depth, wanted;
 };
-constexpr Case kCases[] = {{9, 8, 9}, {9, 8, 1}, {5, 16, 3}, {4, 3, 4}};
+constexpr SetCase kCases[] = {{9, 8, 9}, {9, 8, 1}, {5, 16, 3}, {4, 3, 4}};
 
-torch::Tensor packed(const Case& c) {
+torch::Tensor packed(const SetCase& c) {
   return 2 * random({3, c.tokens, 3 * 2 * c.depth}, "qkv");
 }
 
-SetAttentionOptions options(const Case& c) {
+SetAttentionOptions options(const SetCase& c) {
   auto padding = random({3, c.tokens}, "padding") > 0.2;
   padding.select(1, 0).fill_(false);
   return {2, c.wanted, padding,
@@ -85,7 +85,7 @@ TEST(KernelsSetAttention, WeightsSumToOneAndPaddingHasNone) {
 }
 
 TEST(KernelsSetAttention, SmallSetsHaveAKernelAndThreadsDoNotMatter) {
-  const Case large{60, 8, 60};
+  const SetCase large{60, 8, 60};
   EXPECT_FALSE(has_set_attention(packed(large), 2));
   EXPECT_TRUE(has_set_attention(packed(kCases[0]), 2));
   const int threads = at::get_num_threads();

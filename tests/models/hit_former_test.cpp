@@ -25,7 +25,7 @@ using testing::thrown;
 // Sums in another order, through a few layers.
 constexpr testing::Tolerance kSums{1e-9, 1e-10};
 
-HitFormerOptions small(bool unhit) {
+HitFormerOptions small_former(bool unhit) {
   HitFormerOptions options;
   options.unhit = unhit;
   options.width = 8;
@@ -37,7 +37,7 @@ HitFormerOptions small(bool unhit) {
 }
 
 std::shared_ptr<Locator> make(bool unhit, bool event_time_known = true) {
-  auto model = small(unhit).make(small_detector(event_time_known));
+  auto model = small_former(unhit).make(small_detector(event_time_known));
   model->initialise(4);
   model->to(torch::kFloat64);
   return model;

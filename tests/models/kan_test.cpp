@@ -16,12 +16,12 @@ using propagator::testing::random;
 using propagator::testing::thrown;
 using torch::Tensor;
 
-const FieldDomain kDomain{{-1, -1}, {1, 2}, 2, 1};
+const FieldDomain kKanDomain{{-1, -1}, {1, 2}, 2, 1};
 
 std::shared_ptr<FieldNet> small_kan() {
   KanOptions options;
   options.widths = "3,4";
-  auto net = options.make(kDomain);
+  auto net = options.make(kKanDomain);
   net->initialise(3);
   net->to(torch::kFloat64);
   const torch::NoGradGuard no_grad;
@@ -32,10 +32,10 @@ std::shared_ptr<FieldNet> small_kan() {
   return net;
 }
 
-Tensor points() { return random({4, 2, 2}, "points"); }
+Tensor kan_points() { return random({4, 2, 2}, "points"); }
 
-testing::MovingPoints moving() {
-  return {points(), random({2, 2}, "directions")};
+testing::MovingPoints kan_moving() {
+  return {kan_points(), random({2, 2}, "directions")};
 }
 
 TEST(ModelsKan, HasThePublishedNumberOfParameters) {
@@ -72,9 +72,9 @@ TEST(ModelsKan, IsTheSumOfItsEdges) {
   auto net = small_kan();
   const torch::NoGradGuard no_grad;
   auto p = net->named_parameters();
-  const auto low = torch::tensor(kDomain.low, torch::kFloat64);
-  const auto high = torch::tensor(kDomain.high, torch::kFloat64);
-  auto x = (points() - low) / (high - low) * 2 - 1;
+  const auto low = torch::tensor(kKanDomain.low, torch::kFloat64);
+  const auto high = torch::tensor(kKanDomain.high, torch::kFloat64);
+  auto x = (kan_points() - low) / (high - low) * 2 - 1;
   for (const std::string layer : {"layer1.", "layer2.", "layer3."}) {
     const auto c = p[layer + "coefficients"];
     std::vector<Tensor> nodes;
@@ -93,35 +93,36 @@ TEST(ModelsKan, IsTheSumOfItsEdges) {
     x = torch::stack(nodes, -1);
   }
   // The scales of the inputs were rounded to float32 when the net was made.
-  EXPECT_TRUE(near(net->values(points()), x, {1e-6, 1e-6}));
+  EXPECT_TRUE(near(net->values(kan_points()), x, {1e-6, 1e-6}));
 }
 
 TEST(ModelsKan, DerivativesEqualNestedReverseMode) {
   auto net = small_kan();
-  EXPECT_TRUE(testing::derivatives_are_nested(testing::jet_map(*net), moving(),
-                                              3, {1e-9, 1e-10}));
+  EXPECT_TRUE(testing::derivatives_are_nested(testing::jet_map(*net),
+                                              kan_moving(), 3, {1e-9, 1e-10}));
 }
 
 TEST(ModelsKan, DerivativesAreThoseOfDifferences) {
   auto net = small_kan();
-  EXPECT_TRUE(testing::derivatives_are_differences(testing::jet_map(*net),
-                                                   moving(), 3, {1e-6, 1e-6}));
+  EXPECT_TRUE(testing::derivatives_are_differences(
+      testing::jet_map(*net), kan_moving(), 3, {1e-6, 1e-6}));
 }
 
 TEST(ModelsKan, ParameterGradientsOfASecondDerivative) {
   auto net = small_kan();
   EXPECT_TRUE(testing::parameter_gradients_are_nested(
-      *net, testing::jet_map(*net), moving(), 2, {1e-8, 1e-9}));
+      *net, testing::jet_map(*net), kan_moving(), 2, {1e-8, 1e-9}));
 }
 
 TEST(ModelsKan, InitialisesByPathAndSeed) {
-  auto a = KanOptions().make(kDomain), b = KanOptions().make(kDomain);
+  auto a = KanOptions().make(kKanDomain), b = KanOptions().make(kKanDomain);
   a->initialise(1);
   b->initialise(1);
-  const auto first = a->values(points().to(torch::kFloat32));
-  EXPECT_TRUE(torch::equal(first, b->values(points().to(torch::kFloat32))));
+  const auto first = a->values(kan_points().to(torch::kFloat32));
+  EXPECT_TRUE(torch::equal(first, b->values(kan_points().to(torch::kFloat32))));
   b->initialise(2);
-  EXPECT_FALSE(torch::equal(first, b->values(points().to(torch::kFloat32))));
+  EXPECT_FALSE(
+      torch::equal(first, b->values(kan_points().to(torch::kFloat32))));
 }
 
 TEST(ModelsKan, OptionsSayWhatIsWrong) {
@@ -129,12 +130,13 @@ TEST(ModelsKan, OptionsSayWhatIsWrong) {
   EXPECT_EQ(options.smoothness(), 2);
   EXPECT_FALSE(options.windowed());
   options.widths = "5,x";
-  EXPECT_NE(
-      thrown<ConfigError>([&] { options.validate(kDomain); }).find("got '5,x'"),
-      std::string::npos);
+  EXPECT_NE(thrown<ConfigError>([&] {
+              options.validate(kKanDomain);
+            }).find("got '5,x'"),
+            std::string::npos);
   options = {};
   options.grid_high = -2;
-  EXPECT_THROW(options.validate(kDomain), ConfigError);
+  EXPECT_THROW(options.validate(kKanDomain), ConfigError);
   options = {};
   EXPECT_THROW(options.validate({{0, 1}, {1, 1}, 1, 1}), ConfigError);
   options.scale_inputs = false;

@@ -15,9 +15,9 @@ using propagator::testing::random;
 using torch::Tensor;
 
 constexpr int64_t kBatch = 3, kTokens = 3, kFields = 2;
-const FieldDomain kDomain{{0, 0}, {1, 1}, kFields, 1};
+const FieldDomain kMambaDomain{{0, 0}, {1, 1}, kFields, 1};
 
-PinnMambaOptions small(int64_t convolution = 0) {
+PinnMambaOptions small_mamba(int64_t convolution = 0) {
   PinnMambaOptions options;
   options.width = 4;
   options.inner = 5;
@@ -29,16 +29,16 @@ PinnMambaOptions small(int64_t convolution = 0) {
 }
 
 std::shared_ptr<FieldNet> make(const PinnMambaOptions& options) {
-  auto net = options.make(kDomain);
+  auto net = options.make(kMambaDomain);
   net->initialise(5);
   net->to(torch::kFloat64);
   return net;
 }
 
-Tensor points() { return random({kBatch, kTokens, 2}, "points"); }
+Tensor mamba_points() { return random({kBatch, kTokens, 2}, "points"); }
 
-testing::MovingPoints moving() {
-  return {points(), random({2, 2}, "directions")};
+testing::MovingPoints mamba_moving() {
+  return {mamba_points(), random({2, 2}, "directions")};
 }
 
 TEST(ModelsPinnMamba, HasThePublishedNumberOfParameters) {
@@ -56,37 +56,37 @@ INSTANTIATE_TEST_SUITE_P(Models, ModelsPinnMambaConvolution,
                          ::testing::Values(0, 2));
 
 TEST_P(ModelsPinnMambaConvolution, DerivativesEqualNestedReverseMode) {
-  auto net = make(small(GetParam()));
-  EXPECT_TRUE(testing::derivatives_are_nested(testing::jet_map(*net), moving(),
-                                              3, {1e-9, 1e-10}));
+  auto net = make(small_mamba(GetParam()));
+  EXPECT_TRUE(testing::derivatives_are_nested(
+      testing::jet_map(*net), mamba_moving(), 3, {1e-9, 1e-10}));
 }
 
 TEST_P(ModelsPinnMambaConvolution, DerivativesAreThoseOfDifferences) {
-  auto net = make(small(GetParam()));
-  EXPECT_TRUE(testing::derivatives_are_differences(testing::jet_map(*net),
-                                                   moving(), 3, {1e-6, 1e-7}));
+  auto net = make(small_mamba(GetParam()));
+  EXPECT_TRUE(testing::derivatives_are_differences(
+      testing::jet_map(*net), mamba_moving(), 3, {1e-6, 1e-7}));
 }
 
 TEST_P(ModelsPinnMambaConvolution, ParameterGradientsOfASecondDerivative) {
-  auto net = make(small(GetParam()));
+  auto net = make(small_mamba(GetParam()));
   EXPECT_TRUE(testing::parameter_gradients_are_nested(
-      *net, testing::jet_map(*net), moving(), 2, {1e-8, 1e-10}));
+      *net, testing::jet_map(*net), mamba_moving(), 2, {1e-8, 1e-10}));
 }
 
 TEST_P(ModelsPinnMambaConvolution, LaterTokensChangeNothingBeforeThem) {
-  auto net = make(small(GetParam()));
+  auto net = make(small_mamba(GetParam()));
   const torch::NoGradGuard no_grad;
-  auto moved = points();
+  auto moved = mamba_points();
   moved.select(1, 1).add_(0.5);
   const auto change =
-      (net->values(moved) - net->values(points())).abs().amax({0, 2});
+      (net->values(moved) - net->values(mamba_points())).abs().amax({0, 2});
   EXPECT_EQ(change[0].item<double>(), 0);
   EXPECT_GT(change[1].item<double>(), 0);
   EXPECT_GT(change[2].item<double>(), 0);
 }
 
 TEST_P(ModelsPinnMambaConvolution, EqualsItsFormulaInPlainOperations) {
-  auto net = make(small(GetParam()));
+  auto net = make(small_mamba(GetParam()));
   const torch::NoGradGuard no_grad;
   auto p = net->named_parameters();
   for (auto& item : p) item.value().add_(random(item->sizes(), item.key()) / 4);
@@ -122,17 +122,17 @@ TEST_P(ModelsPinnMambaConvolution, EqualsItsFormulaInPlainOperations) {
     }
     return linear("mixer.out", torch::stack(y, 1) * torch::silu(both[1]));
   };
-  auto x = linear("embed", points());
+  auto x = linear("embed", mamba_points());
   x = x + mixer(waves("before_mixer", x));
   x = waves("after_mix", x + linear("mix", waves("before_mix", x)));
   x = waves("head.waves0", linear("head.linear0", x));
   x = waves("head.waves1", linear("head.linear1", x));
-  EXPECT_TRUE(
-      near(net->values(points()), linear("head.linear2", x), {1e-11, 1e-12}));
+  EXPECT_TRUE(near(net->values(mamba_points()), linear("head.linear2", x),
+                   {1e-11, 1e-12}));
 }
 
 TEST(ModelsPinnMamba, InitialisesAsTheDocumentDoes) {
-  auto net = PinnMambaOptions().make(kDomain);
+  auto net = PinnMambaOptions().make(kMambaDomain);
   net->initialise(1);
   auto p = net->named_parameters();
   const auto is_all = [&](const char* name, float number) {
@@ -157,7 +157,7 @@ TEST(ModelsPinnMamba, InitialisesAsTheDocumentDoes) {
 
 TEST(ModelsPinnMamba, EveryParameterHasItsOwnStream) {
   // Another size of the head leaves the weights before it as they were.
-  auto options = small();
+  auto options = small_mamba();
   auto a = make(options);
   options.hidden = 9;
   auto b = make(options);

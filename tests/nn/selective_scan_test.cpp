@@ -18,7 +18,7 @@ using propagator::testing::near;
 using propagator::testing::random;
 using torch::Tensor;
 
-constexpr int64_t kBatch = 2, kTokens = 4, kInner = 3, kStates = 2;
+constexpr int64_t kSequences = 2, kLength = 4, kInner = 3, kStates = 2;
 
 // What a scan takes, as jets: rows (M, …) of numbers in ±1, but steps whose
 // value is positive.
@@ -28,7 +28,7 @@ struct Inputs {
 
   explicit Inputs(const JetLayout& layout = {}) {
     const auto jet = [&](const char* name, int64_t channels) {
-      return Jet(random({layout.rows(), kBatch, kTokens, channels}, name),
+      return Jet(random({layout.rows(), kSequences, kLength, channels}, name),
                  layout);
     };
     x = jet("x", kInner);
@@ -46,11 +46,11 @@ Tensor by_hand(const Inputs& in) {
     for (const int64_t i : at) part = part[i];
     return part.item<double>();
   };
-  auto y = torch::zeros({kBatch, kTokens, kInner}, torch::kFloat64);
-  for (int64_t n = 0; n < kBatch; ++n) {
+  auto y = torch::zeros({kSequences, kLength, kInner}, torch::kFloat64);
+  for (int64_t n = 0; n < kSequences; ++n) {
     for (int64_t i = 0; i < kInner; ++i) {
       std::vector<double> h(kStates, 0.0);
-      for (int64_t t = 0; t < kTokens; ++t) {
+      for (int64_t t = 0; t < kLength; ++t) {
         const double x = number(in.x.value(), {n, t, i});
         const double step = number(in.delta.value(), {n, t, i});
         double sum = number(in.d, {i}) * x;
@@ -85,12 +85,13 @@ TEST(NnSelectiveScan, DerivativesEqualNestedReverseMode) {
   const auto y = in.scan();
   for (int64_t direction = 0; direction < 2; ++direction) {
     const int64_t order = direction == 0 ? 3 : 2;
-    auto s = torch::zeros({kBatch}, torch::kFloat64).set_requires_grad(true);
+    auto s =
+        torch::zeros({kSequences}, torch::kFloat64).set_requires_grad(true);
     const auto at_s = [&](const Jet& jet) {
       auto moved = jet.value();
-      auto power = torch::ones({kBatch, 1, 1}, torch::kFloat64);
+      auto power = torch::ones({kSequences, 1, 1}, torch::kFloat64);
       for (int64_t k = 1; k <= order; ++k) {
-        power = power * s.view({kBatch, 1, 1});
+        power = power * s.view({kSequences, 1, 1});
         moved = moved + power * jet.rows()[layout.row(direction, k)];
       }
       return Jet::constant(moved);
@@ -98,7 +99,7 @@ TEST(NnSelectiveScan, DerivativesEqualNestedReverseMode) {
     const auto moved = selective_scan(at_s(in.x), at_s(in.delta), in.a,
                                       at_s(in.b), at_s(in.c), in.d)
                            .value();
-    for (int64_t t = 0; t < kTokens; ++t) {
+    for (int64_t t = 0; t < kLength; ++t) {
       for (int64_t i = 0; i < kInner; ++i) {
         auto u = moved.select(1, t).select(1, i);
         double factorial = 1;
@@ -117,7 +118,7 @@ TEST(NnSelectiveScan, DerivativesEqualNestedReverseMode) {
 
 TEST(NnSelectiveScan, GradientsAgainstDifferences) {
   const Inputs in(JetLayout({2}));
-  const auto weights = random({3, kBatch, kTokens, kInner}, "weights");
+  const auto weights = random({3, kSequences, kLength, kInner}, "weights");
   const auto loss = [&](const Inputs& inputs) {
     return (inputs.scan().rows() * weights).sum();
   };
@@ -159,8 +160,8 @@ TEST(NnSelectiveScan, WithoutStepsOnlyTheSkipIsLeft) {
 TEST(NnSelectiveScan, IsLinearInItsInput) {
   Inputs in;
   const auto y1 = in.scan().value();
-  const auto x1 = in.x,
-             x2 = Jet::constant(random({kBatch, kTokens, kInner}, "other x"));
+  const auto x1 = in.x, x2 = Jet::constant(
+                            random({kSequences, kLength, kInner}, "other x"));
   in.x = x2;
   const auto y2 = in.scan().value();
   in.x = x1 * 2.0 + x2 * -3.0;

@@ -11,16 +11,13 @@
 namespace propagator::physics {
 namespace {
 
+using propagator::testing::mean_of;
 using propagator::testing::near;
 using propagator::testing::random;
 using propagator::testing::thrown;
 
 torch::Tensor errors(const EventFit& fit, const Events& events) {
   return (fit.vertices - events.vertices).norm(2, 1);
-}
-
-double mean_of(const torch::Tensor& x) {
-  return x.to(torch::kFloat64).mean().item<double>();
 }
 
 Detector detector_of(double jitter, double dark, EventTime time,

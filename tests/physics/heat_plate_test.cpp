@@ -14,6 +14,7 @@ namespace {
 
 using propagator::testing::kFloat64;
 using propagator::testing::near;
+using propagator::testing::square;
 using propagator::testing::thrown;
 using torch::indexing::Slice;
 
@@ -31,8 +32,6 @@ PlateCases sine_mode(const HeatPlateOptions& o, int p, int q, double alpha,
   return {mode.unsqueeze(0), torch::tensor({alpha}, torch::kFloat64),
           torch::tensor({dt}, torch::kFloat64)};
 }
-
-double square(double x) { return x * x; }
 
 TEST(PhysicsHeatPlate, SineModeDecaysWithTheExactDiscreteFactor) {
   HeatPlateOptions o;

@@ -14,18 +14,14 @@ namespace propagator::physics {
 namespace {
 
 using propagator::testing::kFloat64;
+using propagator::testing::mean_of;
 using propagator::testing::near;
+using propagator::testing::square;
 using propagator::testing::thrown;
-
-double square(double x) { return x * x; }
 
 // (N, S)
 torch::Tensor distances(const Detector& detector, const Events& events) {
   return (events.vertices.unsqueeze(1) - detector.positions()).norm(2, 2);
-}
-
-double mean_of(const torch::Tensor& x) {
-  return x.to(torch::kFloat64).mean().item<double>();
 }
 
 TEST(PhysicsLightEvents, TimesAreTravelTimes) {

@@ -12,7 +12,7 @@
 namespace propagator::tasks {
 namespace {
 
-constexpr const char* kConfig = R"(
+constexpr const char* kProductsConfig = R"(
 task: forecast
 device: cpu
 plate: {rows: 8, cols: 7, frames: 70}
@@ -21,8 +21,8 @@ model: {visible: 3, width: 16, layers: 2, heads: 2, feed_forward: 8}
 train: {batch: 3}
 )";
 
-std::unique_ptr<Experiment> make(const std::vector<std::string>& overrides) {
-  auto document = config::Document::from_text(kConfig, "test.yaml");
+std::unique_ptr<Experiment> with(const std::vector<std::string>& overrides) {
+  auto document = config::Document::from_text(kProductsConfig, "test.yaml");
   for (const auto& text : overrides) document.override_with(text);
   return std::make_unique<Experiment>(document);
 }
@@ -84,7 +84,7 @@ TEST(TasksHeatProducts, AreThoseThatAStepComputes) {
       {"model.mask=causal", "model.inputs=published",
        "eval.protocol=published"}};
   for (const auto& overrides : all) {
-    const auto experiment = make(overrides);
+    const auto experiment = with(overrides);
     const HeatSizes sizes(*experiment);
     // The embedding of α, forward and its weights' gradient.
     const double alpha = 4.0 * static_cast<double>(sizes.batch * sizes.width);
@@ -95,10 +95,10 @@ TEST(TasksHeatProducts, AreThoseThatAStepComputes) {
 }
 
 TEST(TasksHeatProducts, PredictByHand) {
-  const auto block = make({});
+  const auto block = with({});
   EXPECT_EQ(predict_products(HeatSizes(*block)).forward_operations(),
             forward_products(HeatSizes(*block)).forward_operations());
-  const auto causal = make({"model.mask=causal"});
+  const auto causal = with({"model.mask=causal"});
   const double tokens = 3 * 70, width = 16, nodes = 56;
   // Four keys for the first four tokens, then 5, 6, … 70.
   const double keys = 3 * (4 * 4 + (5 + 70) * 66 / 2);

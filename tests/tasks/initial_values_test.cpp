@@ -1,17 +1,18 @@
 #include "propagator/tasks/initial_values.h"
 
 #include "propagator/tasks/residuals.h"
+#include "tasks/training.h"
 #include "testing.h"
 
 namespace propagator::tasks {
 namespace {
 
 using autodiff::Derivative;
+using testing::kDouble;
 using testing::near;
 using torch::Tensor;
 
 constexpr testing::Tolerance kExact{1e-12, 1e-12};
-const Runtime kRuntime{torch::kCPU, Precision::kFloat64};
 
 autodiff::Problem problem(const std::vector<std::string>& conditions) {
   return autodiff::Problem::parse(
@@ -34,7 +35,7 @@ TEST(TasksInitialValues, AreMetExactlyAndDerivativesAreThoseOfTheAnswer) {
   net->initialise(5);
   net->to(torch::kFloat64);
   const Probe probe({{{0, {0, 1}}, {0, {2, 0}}, {1, {0, 1}}}, 2},
-                    Derivatives::kHonest, kRuntime);
+                    Derivatives::kHonest, kDouble);
   const auto x = torch::linspace(0.1, 0.9, 5, torch::kFloat64);
   const auto at = [&](double t) {
     return torch::stack({x, torch::full_like(x, t)}, -1).unsqueeze(1);
@@ -71,7 +72,7 @@ TEST(TasksInitialValues, NoMotionAtFirst) {
       InitialValues(still).build_into(options->make({{0, 1}, {1, 3}, 2, 1}));
   net->initialise(5);
   net->to(torch::kFloat64);
-  const Probe probe({{{0, {0, 1}}}, 2}, Derivatives::kHonest, kRuntime);
+  const Probe probe({{{0, {0, 1}}}, 2}, Derivatives::kHonest, kDouble);
   const auto x = torch::linspace(0.1, 0.9, 5, torch::kFloat64);
   const auto start =
       probe.at(*net, torch::stack({x, torch::ones_like(x)}, -1).unsqueeze(1));

@@ -7,11 +7,10 @@
 namespace propagator::tasks {
 namespace {
 
+using testing::kDouble;
 using testing::near;
 using testing::thrown;
 using torch::Tensor;
-
-const Runtime kRuntime{torch::kCPU, Precision::kFloat64};
 
 Experiment experiment(const std::string& more) {
   return Experiment(config::Document::from_text(
@@ -33,8 +32,8 @@ const char* const kDocument =
 TEST(TasksLocate, LossesAreThoseOfTheAnswers) {
   for (const char* text : {kSmall, kDocument}) {
     const auto e = experiment(text);
-    e.task().prepare(0, kRuntime);
-    const auto model = e.make_model(kRuntime);
+    e.task().prepare(0, kDouble);
+    const auto model = e.make_model(kDouble);
     model->eval();
     const auto positions = torch::tensor({3, 0, 17}, torch::kInt64);
     const auto loss = e.task().loss(*model, data::Split::kTrain, positions);
@@ -57,11 +56,11 @@ TEST(TasksLocate, LossesAreThoseOfTheAnswers) {
 
 TEST(TasksLocate, SplitsShareNoEventAndTestsRepeat) {
   const auto e = experiment(kDocument);
-  e.task().prepare(0, kRuntime);
+  e.task().prepare(0, kDouble);
   EXPECT_EQ(e.task().size(data::Split::kTrain), 64);
   EXPECT_EQ(e.task().size(data::Split::kValidation), 32);
   EXPECT_EQ(e.task().size(data::Split::kTest), 96);
-  const auto model = e.make_model(kRuntime);
+  const auto model = e.make_model(kDouble);
   model->eval();
   const auto first = torch::zeros({1}, torch::kInt64);
   const auto loss_of = [&](data::Split split) {
@@ -88,8 +87,8 @@ TEST(TasksLocate, SplitsShareNoEventAndTestsRepeat) {
 
 TEST(TasksLocate, AResultHasTheModelAndTheFitsOfTheSameEvents) {
   const auto e = experiment(kSmall);
-  e.task().prepare(0, kRuntime);
-  const auto model = e.make_model(kRuntime);
+  e.task().prepare(0, kDouble);
+  const auto model = e.make_model(kDouble);
   const auto result = e.task().evaluate(*model, data::Split::kTest);
   EXPECT_EQ(result.at("events"), 96);
   EXPECT_EQ(result.at("classical_events"), 48);
@@ -160,7 +159,7 @@ class TasksLocateRun : public ::testing::TestWithParam<const char*> {
  protected:
   train::Checkpoint run(const std::string& name,
                         const std::optional<std::filesystem::path>& from) {
-    return testing::trained_to(6, experiment(GetParam()), kRuntime,
+    return testing::trained_to(6, experiment(GetParam()), kDouble,
                                folder / name, from);
   }
 

@@ -4,16 +4,17 @@
 #include <torch/utils.h>
 
 #include "propagator/models/field_net.h"
+#include "tasks/training.h"
 #include "testing.h"
 
 namespace propagator::tasks {
 namespace {
 
+using testing::kDouble;
 using testing::near;
 using torch::Tensor;
 
 constexpr testing::Tolerance kExact{1e-10, 1e-11};
-const Runtime kRuntime{torch::kCPU, Precision::kFloat64};
 
 autodiff::Problem burgers() {
   return autodiff::Problem::parse(
@@ -60,8 +61,8 @@ TEST(TasksResiduals, HonestAreRowSumsAndPublishedColumnSums) {
   const auto net = network("spformer-small");
   const auto windows = some_windows();
   const std::set<autodiff::Derivative> first{{0, {1, 0}}, {0, {0, 1}}};
-  const Probe honest({first, 2}, Derivatives::kHonest, kRuntime);
-  const Probe published({first, 2}, Derivatives::kPublished, kRuntime);
+  const Probe honest({first, 2}, Derivatives::kHonest, kDouble);
+  const Probe published({first, 2}, Derivatives::kPublished, kDouble);
   const auto rows = honest.at(*net, windows);
   const auto columns = published.at(*net, windows);
   double apart = 0;
@@ -86,7 +87,7 @@ TEST(TasksResiduals, BothKindsAgreeWhereTokensDoNotSeeEachOther) {
   const auto net = network("pinn");
   const auto windows = some_windows();
   const auto residual = [&](Derivatives kind) {
-    return Residuals(problem, kind, kRuntime).of_equations(*net, windows)[0];
+    return Residuals(problem, kind, kDouble).of_equations(*net, windows)[0];
   };
   const auto honest = residual(Derivatives::kHonest);
   const auto published = residual(Derivatives::kPublished);
@@ -108,7 +109,7 @@ TEST(TasksResiduals, PublishedOnesNeedNoGradientOutsideTraining) {
   const torch::NoGradGuard no_grad;
   const auto problem = burgers();
   const auto net = network("spformer-small");
-  const auto residual = Residuals(problem, Derivatives::kPublished, kRuntime)
+  const auto residual = Residuals(problem, Derivatives::kPublished, kDouble)
                             .of_equations(*net, some_windows())[0];
   EXPECT_FALSE(residual.requires_grad());
 }
@@ -127,7 +128,7 @@ TEST(TasksResiduals, FacesTogetherGiveWhatEachGivesAlone) {
       {&problem.conditions[2], false, left.slice(0, 0, 3),
        right.slice(0, 0, 3)}};
   for (const auto kind : {Derivatives::kHonest, Derivatives::kPublished}) {
-    const Residuals residuals(problem, kind, kRuntime);
+    const Residuals residuals(problem, kind, kDouble);
     const auto all = residuals.of_faces(*net, faces);
     ASSERT_EQ(all.size(), 3u);
     ASSERT_EQ(all[0].size(), 1u);
@@ -159,9 +160,9 @@ TEST(TasksResiduals, ASumOfSecondDerivativesChangesNothing) {
   ASSERT_EQ(problem.second_order_sum().size(), 2u);
   const auto net = network("pinnsformer");
   const auto windows = some_windows();
-  const Probe each(problem.plan(), Derivatives::kHonest, kRuntime);
+  const Probe each(problem.plan(), Derivatives::kHonest, kDouble);
   EXPECT_TRUE(near(
-      Residuals(problem, Derivatives::kHonest, kRuntime)
+      Residuals(problem, Derivatives::kHonest, kDouble)
           .of_equations(*net, windows)[0],
       problem.equations[0].evaluate(each.at(*net, windows)).value(), kExact));
 }

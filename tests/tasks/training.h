@@ -8,6 +8,8 @@
 
 namespace propagator::testing {
 
+inline const Runtime kDouble{torch::kCPU, Precision::kFloat64};
+
 // Trains the experiment in a new folder `run`, from the start or a checkpoint,
 // and reads the checkpoint of that step.
 inline train::Checkpoint trained_to(
