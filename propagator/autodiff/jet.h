@@ -71,6 +71,7 @@ class Jet {
 
   const torch::Tensor& rows() const { return rows_; }  // (M, …)
   const JetLayout& layout() const { return layout_; }
+  bool is_constant() const { return layout_.rows() == 1; }
   // Of a constant a view also on the way back, where an index makes zeros and
   // a copy.
   torch::Tensor value() const {
