@@ -15,7 +15,8 @@ namespace {
 using nlohmann::json;
 
 struct ReproduceArguments {
-  std::string rows, runs = "runs/reproduce", out = "results";
+  std::vector<std::string> rows;
+  std::string runs = "runs/reproduce", out = "results";
   int64_t seeds = 0;  // 0: as many as the row says
   Overrides overrides;
 };
@@ -25,27 +26,45 @@ struct Row {
   fs::path file;
 };
 
-// The configurations that `rows` means: one, or of a task ("locate", or a part
+// The configurations that `asked` means: one, or of a task ("locate", or a part
 // of it, "locate/document-*") all that have a band.
-std::vector<Row> find_rows(const ReproduceArguments& o) {
-  const auto configs = known_configs();
+std::vector<Row> find_rows(const std::string& asked) {
   const bool is_part =
-      o.rows.ends_with('*') && o.rows.find('/') != std::string::npos;
-  const auto begin =
-      is_part ? o.rows.substr(0, o.rows.size() - 1) : o.rows + "/";
+      asked.ends_with('*') && asked.find('/') != std::string::npos;
+  const auto begin = is_part ? asked.substr(0, asked.size() - 1) : asked + "/";
   std::vector<Row> rows;
   std::vector<std::string> names;
-  for (const auto& [name, file] : configs) {
+  for (const auto& [name, file] : known_configs()) {
     names.push_back(name);
-    if (name == o.rows) return {{name, file}};
+    if (name == asked) return {{name, file}};
     if (!name.starts_with(begin)) continue;
     const auto document = config::Document::from_file(file);
     if (document.get("reproduce.most")) rows.push_back({name, file});
   }
   if (rows.empty()) {
     throw UsageError(
-        fmt::format("no row {}", o.rows),
-        config::did_you_mean(o.rows, names, "`propagator list` shows them"));
+        fmt::format("no row {}", asked),
+        config::did_you_mean(asked, names, "`propagator list` shows them"));
+  }
+  return rows;
+}
+
+// Those of all that was asked for, each once. Figures have rows of one task.
+std::vector<Row> find_rows(const std::vector<std::string>& asked) {
+  const auto task_of = [](const std::string& row) {
+    return row.substr(0, row.find('/'));
+  };
+  std::vector<Row> rows;
+  for (const auto& one : asked) {
+    for (const auto& row : find_rows(one)) {
+      if (std::ranges::find(rows, row.name, &Row::name) != rows.end()) continue;
+      if (!rows.empty() && task_of(row.name) != task_of(rows[0].name)) {
+        throw UsageError(
+            fmt::format("{} and {} are of two tasks", rows[0].name, row.name),
+            "one task at a time");
+      }
+      rows.push_back(row);
+    }
   }
   return rows;
 }
@@ -201,7 +220,7 @@ int reproduce(const ReproduceArguments& o) {
   bool all_inside = true;
   std::vector<train::ReproducedRow> rows;
   std::unique_ptr<tasks::Experiment> last;
-  for (const auto& row : find_rows(o)) {
+  for (const auto& row : find_rows(o.rows)) {
     auto document = config::Document::from_file(row.file);
     o.overrides.apply_to(document);
     last = std::make_unique<tasks::Experiment>(document);
@@ -262,9 +281,10 @@ void add_reproduce(CLI::App& app, Action& action) {
       "tf32\n"
       "  propagator reproduce forecast --seeds 3\n"
       "  propagator reproduce 'locate/document-*'     # its four curves\n"
-      "  propagator reproduce solve/wave-spformer-rope --device cuda");
+      "  propagator reproduce solve/wave-kan solve/wave-spformer-rope --device "
+      "cuda");
   verb->add_option("rows", o->rows,
-                   "A task, one of its rows, or the beginning of some: "
+                   "A task, some of its rows, or the beginning of some: "
                    "TASK/PART*")
       ->required();
   verb->add_option("--seeds", o->seeds,

@@ -48,6 +48,12 @@ TEST_F(Reproduce, WritesTheRowAndTellsItsBand) {
   EXPECT_EQ(bad.output.find("trained"), std::string::npos) << bad.output;
   const auto other = reproduce("-s model.width=16");
   EXPECT_EQ(other.status, 2) << other.output;
+  const auto two = testing::propagator(
+      "reproduce forecast/tiny solve/wave --runs " + path("rows"));
+  EXPECT_EQ(two.status, 2);
+  EXPECT_NE(two.output.find("forecast/tiny and solve/wave are of two tasks"),
+            std::string::npos)
+      << two.output;
   const auto unknown = testing::propagator("reproduce forecast/tinny");
   EXPECT_EQ(unknown.status, 2);
   EXPECT_NE(unknown.output.find("did you mean forecast/tiny?"),
@@ -161,8 +167,12 @@ TEST_F(Reproduce, SolveDrawsTheFieldAndErrorOfTheMedianSeed) {
                               kFiveDigits));
   }
 
-  // Several models are one picture; a run that has lost its weights is named.
-  ASSERT_EQ(reproduce("'solve/reaction-pinn*' --seeds 1").status, 0);
+  // Several models are one picture, each once; a run that has lost its weights
+  // is named.
+  ASSERT_EQ(reproduce("solve/reaction-pinn-mamba 'solve/reaction-pinn*' "
+                      "--seeds 1")
+                .status,
+            0);
   fields = blocks_of(figures / "solve-reaction-1.dat");
   EXPECT_EQ(fields.size(), 4u);
   for (const char* name : {"exact", "reaction-pinn", "reaction-pinn-mamba",
