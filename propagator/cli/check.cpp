@@ -29,7 +29,7 @@ int check_config(const std::string& name, const Overrides& overrides,
 int check_run(const std::string& path, const Overrides& overrides) {
   const auto run = train::RunDirectory::open(path);
   auto document = config::Document::from_file(run.config());
-  overrides.apply_to_run(document, {});
+  overrides.apply_to_run(document, {"eval."});
   const tasks::Experiment experiment(document);
   const auto model = experiment.task().make_model();
   const auto all = train::list_checkpoints(run.checkpoints());

@@ -1,5 +1,6 @@
 #include "propagator/cli/commands.h"
 #include "propagator/cli/finish.h"
+#include "propagator/core/error.h"
 #include "propagator/explain/explanation.h"
 #include "propagator/explain/run_report.h"
 
@@ -39,6 +40,12 @@ void add_explain(CLI::App& app, Action& action) {
       const auto [experiment, runtime, model] =
           load_for_pages(o->run, o->from, o->overrides,
                          o->last ? Weights::kLast : Weights::kBest);
+      auto& task = experiment->task();
+      if (!task.propagator_subject(*model) && !task.audit_subject(*model)) {
+        throw UsageError(
+            "a run of this task has nothing to explain",
+            "its page shows fields and errors: propagator report " + o->run);
+      }
       const auto [page, numbers] = explain::write_explanation(
           *experiment, *model,
           o->work * explain::affordable_work(runtime.device), run);

@@ -66,6 +66,7 @@ json test_model(const tasks::Experiment& experiment, torch::nn::Module& model,
     result["leak_audit"] = audit.to_json();
   }
   result["mode"] = task.mode();
+  result["failed"] = task.failed(result);
   result["parameters"] = nn::parameter_count(model);
   result.update(provenance(experiment, runtime));
   return result;

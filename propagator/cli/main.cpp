@@ -38,6 +38,7 @@ void expect_known_verb(const CLI::App& app, int argc, char** argv) {
 
 int report_error(const std::exception& error) {
   using namespace propagator;
+  std::fflush(stdout);  // what was said before stands before
   fmt::print(stderr, "error: {}\n", message(error));
   const auto advice = hint(error);
   if (!advice.empty()) fmt::print(stderr, "hint: {}\n", advice);

@@ -1,4 +1,5 @@
 #include "propagator/cli/commands.h"
+#include "propagator/core/error.h"
 
 namespace propagator::cli {
 
@@ -27,6 +28,10 @@ void add_solve(CLI::App& app, Action& action) {
       const auto file = find_config(o->problem);
       auto document = config::Document::from_file(file);
       if (!document.get("task")) document.set("task", "solve", "solve");
+      if (const auto task = *document.get("task"); task != "solve") {
+        throw UsageError(fmt::format("{} is of task {}", o->problem, task),
+                         fmt::format("propagator train {}", o->problem));
+      }
       auto name = file.stem().string();
       if (!o->model.empty()) {
         document.set("model.name", o->model, "--model");

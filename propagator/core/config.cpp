@@ -182,6 +182,10 @@ Document Document::from_file(const std::filesystem::path& path) {
 
 Document Document::from_file(const std::filesystem::path& path, int depth) {
   auto document = from_text(read_file(path), path.string());
+  if (document.entries_.empty()) {
+    throw ConfigError("", path.string() + ": the file has no keys",
+                      "a short one says `task: forecast`");
+  }
   const auto base = document.entries_.extract("from");
   if (base.empty()) return document;
   const auto& [text, where, list] = base.mapped();

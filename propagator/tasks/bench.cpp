@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <cmath>
 
+#include "propagator/core/error.h"
 #include "propagator/nn/init.h"
 #include "propagator/tasks/bench_closure.h"
 #include "propagator/tasks/forecast.h"
@@ -42,6 +43,10 @@ TimedSteps time_steps(const std::string& name, const Experiment& experiment,
   task.prepare(experiment.run().seed, runtime);
   const auto model = experiment.make_model(runtime);
   const auto& o = experiment.train();
+  if (o.batch == 0) {
+    throw ConfigError("train.batch", "train.batch: 0, all cases, is not timed",
+                      "give a number of cases");
+  }
   train::Step step(task, model, {o.batch, o.accumulate, o.clip, o.optimizer},
                    runtime);
   data::BatchSampler sampler(task.size(data::Split::kTrain), o.batch,

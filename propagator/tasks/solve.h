@@ -101,6 +101,7 @@ class Solve : public train::Task {
   torch::Tensor windows_of(const torch::Tensor& points) const;
   // Points on a condition's face, those of its drawing `round`.
   Face face_of(const autodiff::Condition& condition, int64_t round) const;
+  std::vector<Face> first_faces() const;  // of all that are learned, as drawn
   // Draws all points anew; `adaptive` ones where the model's residual is large.
   void resample(models::FieldNet& model, int64_t round);
   torch::Tensor adaptive_points(models::FieldNet& model, int64_t round) const;
@@ -122,6 +123,7 @@ class Solve : public train::Task {
   std::vector<double> fixed_weights() const;
   // The largest residual that the exact solution leaves, beside its terms.
   double exact_residual() const;
+  void expect_exact_solution() const;  // ConfigError if there is a wrong one
   struct Answer {
     torch::Tensor fields;     // (N, F), on the CPU
     torch::Tensor residuals;  // (N, equations)

@@ -65,6 +65,14 @@ TEST_F(BadInput, UnknownKeyNamesPlaceAndNearestKey) {
   EXPECT_FALSE(fs::exists(folder / "r"));
 }
 
+TEST_F(BadInput, FilesOfAnotherKind) {
+  expect(run("check " + write("empty.yaml", "# nothing\n")), 2,
+         "empty.yaml: the file has no keys");
+  expect(run("solve " + tiny()), 2, "is of task forecast");
+  expect(run("bench heat-step --config " + tiny() + " -s train.batch=0"), 2,
+         "train.batch: 0, all cases, is not timed");
+}
+
 TEST_F(BadInput, WrongTypesAndBounds) {
   expect(train("-s train.batch=four"), 2,
          "train.batch: expected a whole number of at least 0, got 'four'");
@@ -274,6 +282,9 @@ TEST_F(BadInput, AModelThatIsTooRoughOrAnExactSolutionThatIsWrong) {
   expect(run("check " + rough), 2, "derivatives to order 2 only");
   const auto wrong = write("b.yaml", start + "  exact: u = x^3*t\n");
   expect(run("check " + wrong), 2, "does not solve the equations");
+  expect(run("solve " + wrong + " --name w --runs " + folder.path().string()),
+         2, "does not solve the equations");
+  EXPECT_FALSE(fs::exists(folder / "w"));
 }
 
 TEST_F(BadInput, DivergenceNamesTermAndStep) {
