@@ -108,6 +108,14 @@ int train_and_report(const tasks::Experiment& experiment,
     task.calibrate(*model);
   } else {
     trainer.restore(train::load_checkpoint(checkpoint));
+    if (trainer.step() > trainer.total_steps()) {
+      throw UsageError(
+          fmt::format("{} is of step {}, after the last of {}",
+                      checkpoint.string(), trainer.step(),
+                      trainer.total_steps()),
+          "a run can be made longer, not shorter; --from names an earlier "
+          "checkpoint");
+    }
   }
   auto run = open_run();
   log::also_to_file(run.log());
@@ -115,7 +123,11 @@ int train_and_report(const tasks::Experiment& experiment,
             nn::parameter_count(*model), trainer.total_steps(),
             runtime.device_name(), config::name_of(runtime.precision),
             run.path().string());
-  if (trainer.step() > 0) log::info("resuming at step {}", trainer.step());
+  if (trainer.step() == trainer.total_steps()) {
+    log::info("all steps are done; testing");
+  } else if (trainer.step() > 0) {
+    log::info("resuming at step {}", trainer.step());
+  }
   const auto reason = trainer.run(run);
   const bool stopped = reason == train::StopReason::kSignal ||
                        reason == train::StopReason::kTimeLimit;

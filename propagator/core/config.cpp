@@ -56,6 +56,13 @@ std::string item_text(const YAML::Node& item) {
 // No configuration nests deeper; one that does refers to itself.
 constexpr int kDeepest = 16;
 
+// Its items, a line each.
+std::string list_text(const YAML::Node& list) {
+  std::string text;
+  for (const auto& item : list) text += item_text(item) + "\n";
+  return text;
+}
+
 void flatten(const YAML::Node& node, const std::string& path,
              const std::string& name, int depth,
              std::map<std::string, Document::Entry>& entries) {
@@ -78,9 +85,7 @@ void flatten(const YAML::Node& node, const std::string& path,
   } else if (node.IsScalar()) {
     entries[path] = {node.Scalar(), place(name, node.Mark())};
   } else if (node.IsSequence()) {
-    std::string text;
-    for (const auto& item : node) text += item_text(item) + "\n";
-    entries[path] = {text, place(name, node.Mark()), true};
+    entries[path] = {list_text(node), place(name, node.Mark()), true};
   } else if (depth > 0) {
     fail(node.Mark(), ": expected a value");
   }
@@ -231,8 +236,19 @@ void Document::override_with(const std::string& assignment) {
     throw UsageError(fmt::format("-s {}: expected key=value", assignment),
                      "for example -s schedule.lr=3e-4");
   }
-  set(assignment.substr(0, equals), assignment.substr(equals + 1),
-      "-s " + assignment);
+  const auto path = assignment.substr(0, equals);
+  const auto text = assignment.substr(equals + 1);
+  const auto where = "-s " + assignment;
+  if (!text.starts_with('[')) {
+    set(path, text, where);
+    return;
+  }
+  try {
+    entries_[path] = {list_text(YAML::Load(text)), where, true};
+  } catch (const YAML::Exception& error) {
+    throw UsageError(fmt::format("{}: {}", where, error.msg),
+                     "a list is written [a, b]");
+  }
 }
 
 void Document::set(const std::string& path, const std::string& text,

@@ -197,6 +197,15 @@ std::string Solve::predict(torch::nn::Module& module, const std::string& input,
   model.eval();
   expect_point_table(output);  // refuse a bad name before the work
   const auto points = read_points(input, problem_->symbols.variables);
+  const auto box = box_of(*problem_);
+  const auto outside = (points < torch::tensor(box.low, points.options())) |
+                       (points > torch::tensor(box.high, points.options()));
+  if (const auto count = outside.any(1).sum().item<int64_t>(); count > 0) {
+    log::warn(
+        "{} of {} points are outside of the domain: nothing was learned "
+        "there",
+        count, points.size(0));
+  }
   auto names = eval_options_.quantities;
   if (names.empty()) names = problem_->symbols.fields;
   std::vector<autodiff::Expression> quantities;

@@ -170,6 +170,10 @@ TEST_F(BadInput, WhatMadeARunCannotBeOverridden) {
     }
   }
   EXPECT_EQ(run("eval " + path + " -s eval.cases=2").status, 0);
+  const auto config = read_file(fs::path(path) / "config.yaml");
+  expect(run("resume " + path + " -s train.max_steps=3"), 2,
+         "is of step 6, after the last of 3");
+  EXPECT_EQ(read_file(fs::path(path) / "config.yaml"), config);
 }
 
 TEST_F(BadInput, OutputsAreNotOverwrittenUnasked) {
