@@ -53,20 +53,21 @@ void add_result(const tasks::Experiment& experiment, const json& result,
   report.facts(facts);
 }
 
-void add_reproduction(const json& result, const train::RunDirectory& run,
-                      report::Report& report) {
+void add_reproduction(const json& result, const json& explanation,
+                      const train::RunDirectory& run, report::Report& report) {
   report.section("Reproduce it");
   report.text(
       "The configuration below is complete. Saved as experiment.yaml it "
       "trains the same model again; on the same machine, with the same "
       "number of threads, it ends in the same bits.");
   const auto path = run.path().string();
-  report.verbatim(
-      fmt::format("propagator train experiment.yaml --name again\n"
-                  "propagator eval {0}\n"
-                  "propagator explain {0}\n"
-                  "propagator report {0}",
-                  path));
+  report.verbatim(fmt::format(
+      "propagator train experiment.yaml --name again\n"
+      "propagator eval {0}\n"
+      "{1}"
+      "propagator report {0}",
+      path,
+      explanation.empty() ? "" : fmt::format("propagator explain {}\n", path)));
   if (result.contains("config_sha256")) {
     report.text("SHA-256 of what decides the numbers: " +
                 shown(result.at("config_sha256")));
@@ -118,8 +119,10 @@ RunReport write_run_report(const tasks::Experiment& experiment,
   }
   const auto numbers = explain_model(task, model, experiment.run().seed,
                                      affordable_work(runtime.device), report);
-  add_reproduction(result, run, report);
-  write_file_atomically(run.path() / "explain.json", numbers.dump(2) + "\n");
+  add_reproduction(result, numbers, run, report);
+  if (!numbers.empty()) {
+    write_file_atomically(run.path() / "explain.json", numbers.dump(2) + "\n");
+  }
   return {report.write(), numbers};
 }
 

@@ -158,6 +158,8 @@ std::optional<report::FieldMaps> Solve::maps(torch::nn::Module& model) {
 
 void Solve::draw(torch::nn::Module& module, const json& result, int64_t,
                  report::Report& report) {
+  report.text("The problem, as it was understood:");
+  report.verbatim(problem_->describe());
   if (result.contains("error_along")) {
     report.figure("error", curves(result),
                   "Relative L2 of all fields at each value.");

@@ -327,9 +327,11 @@ TEST_F(Verbs, SolveDrawsAPageAndEvalRepeatsIt) {
     EXPECT_NE(outcome.output.find(text), std::string::npos) << outcome.output;
   }
   const auto page = read_file(folder / "h/report.html");
-  for (const char* text : {"field-u", "residual", "relative L2"}) {
+  for (const char* text :
+       {"field-u", "residual", "relative L2", "at t=0: u", "propagator eval"}) {
     EXPECT_NE(page.find(text), std::string::npos) << text;
   }
+  EXPECT_EQ(page.find("propagator explain"), std::string::npos);
   const auto first = nlohmann::json::parse(read_file(folder / "h/result.json"));
   const auto again = json_of("eval " + path("h") + " --json");
   EXPECT_EQ(again.at("relative_l2"), first.at("relative_l2"));
