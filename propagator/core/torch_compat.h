@@ -49,4 +49,16 @@ inline void set_tf32(bool on) {
 
 inline bool tf32_is_on() { return at::globalContext().allowTF32CuBLAS(); }
 
+// So while it lives.
+class Tf32Scope {
+ public:
+  explicit Tf32Scope(bool on) : before_(tf32_is_on()) { set_tf32(on); }
+  ~Tf32Scope() { set_tf32(before_); }
+  Tf32Scope(const Tf32Scope&) = delete;
+  Tf32Scope& operator=(const Tf32Scope&) = delete;
+
+ private:
+  bool before_;
+};
+
 }  // namespace propagator

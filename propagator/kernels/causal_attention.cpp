@@ -129,8 +129,8 @@ torch::Tensor packed_causal_attention_backward(const torch::Tensor& grad,
     return x.view({x.size(0), x.size(1), heads, -1}).transpose(1, 2);
   };
   const auto g = by_head(grad);
-  const auto delta = (g * by_head(forward.out)).sum(-1, /*keepdim=*/true);
-  const auto ds = p * (torch::matmul(g, v.transpose(2, 3)) - delta) * scale;
+  const auto dp = torch::matmul(g, v.transpose(2, 3));
+  const auto ds = p * (dp - (p * dp).sum(-1, /*keepdim=*/true)) * scale;
   return torch::cat(
       {pack(torch::matmul(ds, k)), pack(torch::matmul(ds.transpose(2, 3), q)),
        pack(torch::matmul(p.transpose(2, 3), g))},

@@ -169,15 +169,18 @@ __global__ void __launch_bounds__(kThreads, kBlocks<kDepth, kTf32>)
              p.tokens, sum, inverse);
 }
 
-// Σ_d x_d y_d of one row, shared by the four lanes of that row.
-template <int kDepth>
-__device__ float dot(const float* x, const float* y) {
+// Σ_d out_d dout_d of one row, shared by the four lanes of that row. dout is
+// rounded as for its products with the values, of which `out` is the mean:
+// where one key has all the weight the two must be the same, for what is left
+// of their difference is taken for a gradient, and grows from layer to layer.
+template <int kDepth, bool kTf32>
+__device__ float mean_product(const float* out, const float* dout) {
   float sum = 0;
 #pragma unroll
   for (int k = 0; k < kDepth / 8; ++k) {
-    const float2 a = load2(x + 8 * k + 2 * lane_pair());
-    const float2 b = load2(y + 8 * k + 2 * lane_pair());
-    sum += a.x * b.x + a.y * b.y;
+    const float2 a = load2(out + 8 * k + 2 * lane_pair());
+    const float2 b = load2(dout + 8 * k + 2 * lane_pair());
+    sum += a.x * stored<kTf32>(b.x) + a.y * stored<kTf32>(b.y);
   }
   return sum;
 }
@@ -203,9 +206,9 @@ __global__ void __launch_bounds__(kThreads, kBlocks<kDepth, kTf32>)
   for (int half = 0; half < 2; ++half) {
     const int i = min(mine.row + 8 * half, p.tokens - 1);
     norm[half] = token(lse, p.tokens, blockIdx.x)[i];
-    mean[half] =
-        dot<kDepth>(token(this_head<kDepth>(out, out_stride, p), out_stride, i),
-                    token(dout, out_stride, i));
+    mean[half] = mean_product<kDepth, kTf32>(
+        token(this_head<kDepth>(out, out_stride, p), out_stride, i),
+        token(dout, out_stride, i));
   }
 #pragma unroll
   for (int half = 0; half < 2; ++half) mean[half] = quad_sum(mean[half]);

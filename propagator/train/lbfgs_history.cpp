@@ -15,22 +15,6 @@ namespace {
 
 constexpr int64_t kBlock = 65536;
 
-// The products of ten bits that TF32 makes would spoil the curvature.
-class FullPrecision {
- public:
-  FullPrecision() : tf32_(tf32_is_on()) {
-    if (tf32_) set_tf32(false);
-  }
-  ~FullPrecision() {
-    if (tf32_) set_tf32(true);
-  }
-  FullPrecision(const FullPrecision&) = delete;
-  FullPrecision& operator=(const FullPrecision&) = delete;
-
- private:
-  bool tf32_;
-};
-
 torch::Tensor squared_length(const torch::Tensor& v) {
   const auto wide = v.to(torch::kFloat64);
   return torch::dot(wide, wide).view({1});
@@ -96,7 +80,8 @@ void LbfgsHistory::offer(const torch::Tensor& s, const torch::Tensor& y) {
 
 double LbfgsHistory::direction(const torch::Tensor& g, torch::Tensor& out) {
   const torch::NoGradGuard no_grad;
-  const FullPrecision full_precision;
+  // The products of ten bits that TF32 makes would spoil the curvature.
+  const Tf32Scope full_precision(false);
   if (count_ == 0 && !offered_) {
     torch::neg_out(out, g);
     return -squared_length(g).item<double>();

@@ -4,6 +4,7 @@
 #include <torch/autograd.h>
 #include <torch/utils.h>
 
+#include "propagator/core/torch_compat.h"
 #include "propagator/kernels/causal_attention.h"
 #include "propagator/kernels/column_sums.h"
 #include "propagator/kernels/layer_norm.h"
@@ -171,6 +172,33 @@ TEST_P(KernelsPackedAttention, EqualsMaskedAttention) {
     const auto back = packed_causal_attention_backward(
         at(grad), at(qkv), got, heads, prefix, sees_itself);
     expect_near(back, expected[0], at);
+  }
+}
+
+// Queries that point at one key each: no softmax moves, so no gradient reaches
+// queries or keys, in TF32 neither.
+TEST(KernelsPackedAttentionSaturated, OnlyValuesHaveAGradient) {
+  const int64_t tokens = 70, heads = 3, depth = 32, width = heads * depth;
+  const auto keys = 20 * torch::sign(random({2, tokens, width}, "keys"));
+  const auto chosen = torch::arange(tokens).div(2, "floor");
+  const auto values = random({2, tokens, width}, "values");
+  const auto qkv = torch::cat({keys.index_select(1, chosen), keys, values}, 2);
+  const auto grad = random({2, tokens, width}, "grad");
+  const auto of_values = torch::zeros_like(values).index_add(1, chosen, grad);
+  for (const auto& at : places()) {
+    for (const bool tf32 : {false, true}) {
+      const Tf32Scope precision(tf32);
+      const auto forward =
+          packed_causal_attention(at(qkv), heads, /*prefix=*/1, true);
+      const auto back =
+          packed_causal_attention_backward(at(grad), at(qkv), forward, heads,
+                                           /*prefix=*/1, true)
+              .to(torch::kCPU, torch::kFloat64);
+      EXPECT_LT(back.narrow(2, 0, 2 * width).abs().max().item<double>(), 2e-4)
+          << at.device << " " << at.type << " " << tf32;
+      EXPECT_TRUE(near(back.narrow(2, 2 * width, width), of_values,
+                       {2e-3, tf32 ? 2e-3 : 1e-5}));
+    }
   }
 }
 
