@@ -54,10 +54,9 @@ class JetLayout {
 //   x(p + s d) = x_0 + x_1 s + x_2 s² + …,   ∂ᵏx/∂dᵏ = k! x_k.
 // All rows lie in one tensor, (M, …): the value, which all directions share,
 // then x_1 of every direction, then x_2 of those that have one (or their sum),
-// and so on. A
-// layer that is linear works on all rows at once; every other one is a Cauchy
-// product or a composition (below). Gradients with respect to parameters are
-// autograd's, through the rows.
+// and so on. A layer that is linear works on all rows at once; every other one
+// is a Cauchy product or a composition (below). Gradients with respect to
+// parameters are autograd's, through the rows.
 class Jet {
  public:
   Jet() = default;
@@ -75,7 +74,7 @@ class Jet {
   // Of a constant a view also on the way back, where an index makes zeros and
   // a copy.
   torch::Tensor value() const {
-    return rows_.size(0) == 1 ? rows_.squeeze(0) : rows_[0];
+    return is_constant() ? rows_.squeeze(0) : rows_[0];
   }
   // x_0, x_1, …: (directions, …) each, or their sum.
   std::vector<torch::Tensor> coefficients() const;

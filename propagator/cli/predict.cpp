@@ -16,15 +16,19 @@ void add_predict(CLI::App& app, Action& action) {
       "first visible\nframes are used, and `alpha` (N); OUTPUT gets `fields` "
       "(N, all frames, rows, cols).\n"
       "solve: INPUT holds the variables by name, one number for each point; "
-      "OUTPUT gets them\nand the quantities of eval.quantities. Both may be "
-      ".csv too.\n"
-      "Example:\n"
+      "OUTPUT gets them\nand the quantities of eval.quantities.\n"
+      "locate: INPUT has a row for each hit: `event`, `sensor` (from 1) and "
+      "`time` (ns);\nOUTPUT gets `event`, `x`, `y`, `z` (m) and, if the model "
+      "gives them, their errors.\n"
+      "Examples:\n"
       "  propagator predict runs/quick --input first.npz --output future.npz\n"
-      "  propagator predict runs/wave --input points.csv --output u.csv");
+      "  propagator predict runs/wave --input points.csv --output u.csv\n"
+      "  propagator predict runs/corners --input hits.csv --output places.csv");
   verb->add_option("run", o->run, "The run's folder")->required();
-  verb->add_option("-i,--input", o->input, ".h5, .npz or (solve) .csv")
+  verb->add_option("-i,--input", o->input, ".h5, .npz or (solve, locate) .csv")
       ->required();
-  verb->add_option("-o,--output", o->output, ".h5, .npz or (solve) .csv")
+  verb->add_option("-o,--output", o->output,
+                   ".h5, .npz or (solve, locate) .csv")
       ->required();
   verb->add_option("--from", o->from, "A checkpoint (default: the newest)");
   verb->add_flag("--force", o->force, "Replace the output file");

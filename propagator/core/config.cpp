@@ -86,6 +86,10 @@ void flatten(const YAML::Node& node, const std::string& path,
     entries[path] = {node.Scalar(), place(name, node.Mark())};
   } else if (node.IsSequence()) {
     entries[path] = {list_text(node), place(name, node.Mark()), true};
+    for (const auto& item : node) {
+      if (item_text(item).empty()) continue;
+      entries[path].items.push_back(place(name, item.Mark()));
+    }
   } else if (depth > 0) {
     fail(node.Mark(), ": expected a value");
   }
@@ -104,6 +108,15 @@ size_t edit_distance(const std::string& a, const std::string& b) {
     }
   }
   return row[b.size()];
+}
+
+// The length of the sections that both begin with, "forecast/" or "model.".
+size_t shared_sections(const std::string& a, const std::string& b) {
+  const auto [end, _] = std::ranges::mismatch(a, b);
+  const auto last = std::find_if(
+      std::reverse_iterator(end), a.rend(),
+      [](char character) { return character == '/' || character == '.'; });
+  return static_cast<size_t>(last.base() - a.begin());
 }
 
 std::string leaf(const std::string& path) {
@@ -193,7 +206,7 @@ Document Document::from_file(const std::filesystem::path& path, int depth) {
   }
   const auto base = document.entries_.extract("from");
   if (base.empty()) return document;
-  const auto& [text, where, list] = base.mapped();
+  const auto& [text, where, list, items] = base.mapped();
   if (depth == kDeepest) {
     throw ConfigError("from",
                       fmt::format("{}: a file begins from itself", where));
@@ -286,10 +299,16 @@ void Document::apply_to(const Schema& schema) const {
 
 void Document::rethrow_with_place(const ConfigError& error) const {
   const auto found = entries_.find(error.key());
-  const std::string where =
-      found == entries_.end()
-          ? fmt::format("{}: {} (default)", name_, error.key())
-          : found->second.where + ": " + error.key();
+  auto where = fmt::format("{}: {} (default)", name_, error.key());
+  if (found != entries_.end()) {
+    const auto& entry = found->second;
+    const bool has_item =
+        error.item() >= 0 && error.item() < std::ssize(entry.items);
+    where = fmt::format(
+        "{}: {}",
+        has_item ? entry.items[static_cast<size_t>(error.item())] : entry.where,
+        error.key());
+  }
   throw ConfigError(error.key(), where + ": " + error.what(), error.hint());
 }
 
@@ -372,10 +391,12 @@ std::string did_you_mean(const std::string& word,
 std::optional<std::string> nearest(const std::string& word,
                                    std::span<const std::string> candidates) {
   std::optional<std::string> best;
-  size_t best_distance = std::max<size_t>(2, word.size() / 3);
+  size_t best_distance = 0;
   for (const auto& candidate : candidates) {
     const size_t distance = edit_distance(word, candidate);
-    if (distance <= best_distance && (!best || distance < best_distance)) {
+    const size_t own = word.size() - shared_sections(word, candidate);
+    const bool is_near = distance <= std::max<size_t>(2, own / 3);
+    if (is_near && (!best || distance < best_distance)) {
       best = candidate;
       best_distance = distance;
     }

@@ -146,6 +146,7 @@ class Document {
     std::string text;
     std::string where;  // "base.yaml:12:9" or "-s model.heads=3"
     bool list = false;
+    std::vector<std::string> items = {};  // where those of a list stand
   };
 
   // A file may begin with what another says: `from: ../problems/wave.yaml`, a
@@ -164,7 +165,8 @@ class Document {
   // Sets every field that the document names. ConfigError messages carry
   // place, key, what was expected and, for an unknown key, the nearest one.
   void apply_to(const Schema& schema) const;
-  // Puts the key's place in front of an error that validation raised later.
+  // Puts the place of the key, or of its item, in front of an error that
+  // validation raised later.
   [[noreturn]] void rethrow_with_place(const ConfigError& error) const;
 
  private:

@@ -1,5 +1,6 @@
 #pragma once
 
+#include <cstdint>
 #include <stdexcept>
 #include <string>
 
@@ -39,12 +40,15 @@ class UsageError : public std::invalid_argument, public Hinted {
 // `key` is its dotted path, so that the reader can add file, line and column.
 class ConfigError : public UsageError {
  public:
-  ConfigError(std::string key, const std::string& what, std::string hint = "")
-      : UsageError(what, std::move(hint)), key_(std::move(key)) {}
+  ConfigError(std::string key, const std::string& what, std::string hint = "",
+              int64_t item = -1)
+      : UsageError(what, std::move(hint)), key_(std::move(key)), item_(item) {}
   const std::string& key() const { return key_; }
+  int64_t item() const { return item_; }  // of a list, or -1
 
  private:
   std::string key_;
+  int64_t item_;
 };
 
 // The world's failures, each with its exit code.

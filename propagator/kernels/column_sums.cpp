@@ -4,9 +4,16 @@
 
 namespace propagator::kernels {
 
+torch::Tensor column_sums(const torch::Tensor& a) {
+  if (!a.is_cuda()) return a.sum(0);
+  const auto out = torch::empty({a.size(1)}, a.options());
+  column_sums_cuda(out, a, /*adds=*/false);
+  return out;
+}
+
 void add_column_sums(torch::Tensor out, const torch::Tensor& a) {
   if (a.is_cuda()) {
-    add_column_sums_cuda(out, a);
+    column_sums_cuda(out, a, /*adds=*/true);
   } else {
     out.add_(a.sum(0));
   }

@@ -156,12 +156,15 @@ void launch_partials(const Term<Real>& term, bool aligned, int64_t rows,
 
 template <class Real, template <class> class Term>
 void launch_sums(const Term<Real>& term, bool aligned, int64_t rows,
-                 int64_t width, Real* out, Real* workspace,
+                 int64_t width, bool adds, Real* out, Real* workspace,
                  cudaStream_t stream) {
-  if (rows == 0) return;
-  launch_partials(term, aligned, rows, width, workspace, stream);
-  launch_add_partials<Real>(workspace, row_blocks<Real>(rows, width), width,
-                            width, out, nullptr, stream);
+  const int64_t blocks = row_blocks<Real>(rows, width);  // of no rows: none
+  if (blocks > 0) {
+    launch_partials(term, aligned, rows, width, workspace, stream);
+  }
+  const auto launch =
+      adds ? launch_add_partials<Real> : launch_store_partials<Real>;
+  launch(workspace, blocks, width, width, out, nullptr, stream);
 }
 
 }  // namespace
@@ -172,10 +175,10 @@ int64_t column_sums_workspace(int64_t rows, int64_t width) {
 }
 
 template <class Real>
-void launch_column_sums(const Real* a, int64_t rows, int64_t width, Real* out,
-                        Real* workspace, cudaStream_t stream) {
-  launch_sums(Plain<Real>{a}, aligned_to_16(a, workspace), rows, width, out,
-              workspace, stream);
+void launch_column_sums(const Real* a, int64_t rows, int64_t width, bool adds,
+                        Real* out, Real* workspace, cudaStream_t stream) {
+  launch_sums(Plain<Real>{a}, aligned_to_16(a, workspace), rows, width, adds,
+              out, workspace, stream);
 }
 
 template <class Real>
@@ -196,8 +199,8 @@ void launch_normalised_column_sums(const Real* a, const Real* x,
                                    int64_t rows, int64_t width, Real* out,
                                    Real* workspace, cudaStream_t stream) {
   launch_sums(Normalised<Real>{a, x, mean, rstd},
-              aligned_to_16(a, x, workspace), rows, width, out, workspace,
-              stream);
+              aligned_to_16(a, x, workspace), rows, width, /*adds=*/true, out,
+              workspace, stream);
 }
 
 template <class Real>
@@ -216,19 +219,19 @@ void launch_store_partials(const Real* partials, int64_t blocks, int64_t width,
                              stream);
 }
 
-#define INSTANTIATE(Real)                                                     \
-  template int64_t column_sums_workspace<Real>(int64_t, int64_t);             \
-  template void launch_column_sums(const Real*, int64_t, int64_t, Real*,      \
-                                   Real*, cudaStream_t);                      \
-  template void launch_relu_partials(Real*, const Real*, int64_t, int64_t,    \
-                                     Real*, cudaStream_t);                    \
-  template int64_t column_sums_blocks<Real>(int64_t, int64_t);                \
-  template void launch_normalised_column_sums(                                \
-      const Real*, const Real*, const Real*, const Real*, int64_t, int64_t,   \
-      Real*, Real*, cudaStream_t);                                            \
-  template void launch_add_partials(const Real*, int64_t, int64_t, int64_t,   \
-                                    Real*, Real*, cudaStream_t);              \
-  template void launch_store_partials(const Real*, int64_t, int64_t, int64_t, \
+#define INSTANTIATE(Real)                                                      \
+  template int64_t column_sums_workspace<Real>(int64_t, int64_t);              \
+  template void launch_column_sums(const Real*, int64_t, int64_t, bool, Real*, \
+                                   Real*, cudaStream_t);                       \
+  template void launch_relu_partials(Real*, const Real*, int64_t, int64_t,     \
+                                     Real*, cudaStream_t);                     \
+  template int64_t column_sums_blocks<Real>(int64_t, int64_t);                 \
+  template void launch_normalised_column_sums(                                 \
+      const Real*, const Real*, const Real*, const Real*, int64_t, int64_t,    \
+      Real*, Real*, cudaStream_t);                                             \
+  template void launch_add_partials(const Real*, int64_t, int64_t, int64_t,    \
+                                    Real*, Real*, cudaStream_t);               \
+  template void launch_store_partials(const Real*, int64_t, int64_t, int64_t,  \
                                       Real*, Real*, cudaStream_t);
 INSTANTIATE(float)
 INSTANTIATE(double)

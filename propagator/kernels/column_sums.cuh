@@ -6,17 +6,17 @@
 
 namespace propagator::kernels {
 
-// Sums over the rows of a (N, C), added to out (C), in two stages: blocks of
-// rows leave partial sums in the workspace, a second kernel adds those in a
-// fixed order. The workspace has column_sums_workspace numbers of the type of
+// Sums over the rows of a (N, C) to out (C), in two stages: blocks of rows
+// leave partial sums in the workspace, a second kernel adds those in a fixed
+// order. The workspace has column_sums_workspace numbers of the type of
 // a; its content need not be set and means nothing afterwards.
 template <class Real>
 int64_t column_sums_workspace(int64_t rows, int64_t width);
 
-// out[c] += Σ_n a[n, c]: the gradient of a bias.
+// out[c] = Σ_n a[n, c], or += where it adds: the gradient of a bias.
 template <class Real>
-void launch_column_sums(const Real* a, int64_t rows, int64_t width, Real* out,
-                        Real* workspace, cudaStream_t stream);
+void launch_column_sums(const Real* a, int64_t rows, int64_t width, bool adds,
+                        Real* out, Real* workspace, cudaStream_t stream);
 
 // The first stage of the same for dy where y > 0, while elsewhere dy becomes 0;
 // `launch_add_partials` of that many blocks is the second.

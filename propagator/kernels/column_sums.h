@@ -6,7 +6,8 @@
 
 namespace propagator::kernels {
 
-// out (C) += Σ_n a[n, :], the gradient of a bias.
+// Σ_n a[n, :], (C), the gradient of a bias; and the same added to `out`.
+torch::Tensor column_sums(const torch::Tensor& a);
 void add_column_sums(torch::Tensor out, const torch::Tensor& a);
 
 // The way back through y = relu(x + bias), in place of dy, with the gradient of

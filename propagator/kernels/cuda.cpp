@@ -64,14 +64,15 @@ torch::Tensor adam_cuda(torch::Tensor w, const torch::Tensor& grad,
   return norm;
 }
 
-void add_column_sums_cuda(torch::Tensor out, const torch::Tensor& a) {
+void column_sums_cuda(torch::Tensor out, const torch::Tensor& a, bool adds) {
   const int64_t rows = a.size(0), width = a.size(1);
   dispatch(a, [&](auto real) {
     using Real = decltype(real);
     const auto workspace =
         torch::empty({column_sums_workspace<Real>(rows, width)}, a.options());
-    launch_column_sums<Real>(pointer<Real>(a), rows, width, pointer<Real>(out),
-                             pointer<Real>(workspace), getCurrentCUDAStream());
+    launch_column_sums<Real>(pointer<Real>(a), rows, width, adds,
+                             pointer<Real>(out), pointer<Real>(workspace),
+                             getCurrentCUDAStream());
   });
 }
 

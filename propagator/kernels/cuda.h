@@ -21,7 +21,7 @@ torch::Tensor adam_cuda(torch::Tensor w, const torch::Tensor& grad,
                         const torch::Tensor& varying,
                         const GradientScale& scale);
 
-void add_column_sums_cuda(torch::Tensor out, const torch::Tensor& a);
+void column_sums_cuda(torch::Tensor out, const torch::Tensor& a, bool adds);
 void relu_backward_cuda(torch::Tensor dy, const torch::Tensor& y,
                         torch::Tensor dbias, Beside& beside);
 

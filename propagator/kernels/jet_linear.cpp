@@ -47,9 +47,8 @@ bool is_dot(const Tensor& rows, const Tensor& weight) {
 
 JetLinearGradients weight_gradients(const Tensor& rows, const Tensor& dy) {
   const auto x = as_matrix(rows), d = as_matrix(dy);
-  auto bias = torch::zeros({d.size(1)}, d.options());
-  add_column_sums(bias, d.narrow(0, 0, d.size(0) / dy.size(0)));
-  return {Tensor(), torch::mm(d.t(), x), bias};
+  const auto values = d.narrow(0, 0, d.size(0) / dy.size(0));
+  return {Tensor(), torch::mm(d.t(), x), column_sums(values)};
 }
 
 // The same matrix. The product library multiplies large ones faster by a

@@ -272,8 +272,8 @@ void launch_layer_norm_gradient_sums(const LayerNormGradient<Real>& in,
   if (!rows_fit(in)) {
     launch_normalised_column_sums(in.dy, in.x, in.mean, in.rstd, in.rows,
                                   in.width, in.dgamma, in.workspace, stream);
-    launch_column_sums(in.dy, in.rows, in.width, in.dbeta, in.workspace,
-                       stream);
+    launch_column_sums(in.dy, in.rows, in.width, /*adds=*/true, in.dbeta,
+                       in.workspace, stream);
     return;
   }
   launch_add_partials<Real>(in.workspace, gradient_blocks(in.rows),

@@ -16,7 +16,7 @@ torch::Tensor adam_cuda(torch::Tensor, const torch::Tensor&, torch::Tensor,
                         const GradientScale&) {
   no_cuda();
 }
-void add_column_sums_cuda(torch::Tensor, const torch::Tensor&) { no_cuda(); }
+void column_sums_cuda(torch::Tensor, const torch::Tensor&, bool) { no_cuda(); }
 void relu_backward_cuda(torch::Tensor, const torch::Tensor&, torch::Tensor,
                         Beside&) {
   no_cuda();

@@ -1,5 +1,8 @@
 #include "propagator/tasks/experiment.h"
 
+#include <algorithm>
+#include <filesystem>
+
 #include "propagator/core/error.h"
 #include "propagator/core/sha256.h"
 #include "propagator/tasks/registry.h"
@@ -15,6 +18,14 @@ void RunOptions::describe(config::Schema& s) {
           {.help = "tf32 (CUDA) and bf16 round inside matrix products"});
   s.field("threads", threads,
           {.help = "on the CPU; 0: all cores", .min = 0, .max = 4096});
+}
+
+void RunOptions::validate() const {
+  const std::filesystem::path path(name);
+  if (path.is_relative() && std::ranges::count(path, "..") == 0) return;
+  throw ConfigError(
+      "name", fmt::format("{} is not inside the folder of all runs", name),
+      "--runs chooses that folder");
 }
 
 void ReportOptions::describe(config::Schema& s) {
@@ -45,6 +56,7 @@ Experiment::Experiment(const config::Document& document)
   }
   document.apply_to(schema_);
   try {
+    run_.validate();
     task_->validate();
     train_.validate();
   } catch (const ConfigError& error) {

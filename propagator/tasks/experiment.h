@@ -17,6 +17,7 @@ struct RunOptions {
   int64_t threads = 0;
 
   void describe(config::Schema& schema);
+  void validate() const;
 };
 
 struct ReportOptions {

@@ -100,9 +100,9 @@ train::Summary Forecast::summary(const json& r) const {
   const auto& shown = r.at("shown_frames");
   report::Table table({fmt::format("{} MSE", r.at("split").get<std::string>()),
                        "all frames", "hidden frames",
-                       fmt::format("t={}", shown[0].dump()),
-                       fmt::format("t={}", shown[1].dump()),
-                       fmt::format("t={}", shown[2].dump())});
+                       fmt::format("frame {}", shown[0].dump()),
+                       fmt::format("frame {}", shown[1].dump()),
+                       fmt::format("frame {}", shown[2].dump())});
   const auto add = [&](const std::string& name, const json& row) {
     std::vector<std::string> cells{name};
     for (const char* key :
@@ -139,9 +139,9 @@ std::vector<train::Metric> Forecast::metrics(const json& r) const {
   const auto& shown = r.at("shown_frames");
   return {{"MSE", r.at("mse")},
           {"MSE, hidden frames", r.at("mse_hidden")},
-          {fmt::format("MSE, t={}", shown[0].dump()), r.at("mse_early")},
-          {fmt::format("MSE, t={}", shown[1].dump()), r.at("mse_middle")},
-          {fmt::format("MSE, t={}", shown[2].dump()), r.at("mse_late")}};
+          {fmt::format("MSE, frame {}", shown[0].dump()), r.at("mse_early")},
+          {fmt::format("MSE, frame {}", shown[1].dump()), r.at("mse_middle")},
+          {fmt::format("MSE, frame {}", shown[2].dump()), r.at("mse_late")}};
 }
 
 LinePlot Forecast::curves(const json& r) const {

@@ -131,7 +131,8 @@ void Solve::validate() {
   try {
     problem_ = autodiff::Problem::parse(problem_options_.text);
   } catch (const autodiff::ProblemError& error) {
-    throw ConfigError("problem." + error.list(), error.what(), error.hint());
+    throw ConfigError("problem." + error.list(), error.what(), error.hint(),
+                      error.item());
   }
   initial_values_ = built_in_ ? InitialValues(*problem_) : InitialValues();
   rings_ = built_in_ ? Rings(*problem_) : Rings();

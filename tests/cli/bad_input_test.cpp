@@ -65,6 +65,23 @@ TEST_F(BadInput, UnknownKeyNamesPlaceAndNearestKey) {
   EXPECT_FALSE(fs::exists(folder / "r"));
 }
 
+TEST_F(BadInput, MistakesInListsNameTheirLine) {
+  const auto file = write("p.yaml",
+                          "problem:\n  domain: x in [0, 1]\n  fields: u\n"
+                          "  equations:\n    - u_xx = 1\n"
+                          "  conditions:\n    - on x=0: u = 0\n"
+                          "    - on x=1: v = 0\n");
+  expect(run("solve " + file), 2, file + ":8:7: problem.conditions");
+}
+
+TEST_F(BadInput, RunsStayInTheirFolder) {
+  for (const std::string name : {"../r", "/r", "a/../../r"}) {
+    expect(train("-s train.max_steps=1", name), 2,
+           "--name: name: " + name + " is not inside the folder of all runs");
+  }
+  EXPECT_TRUE(fs::is_empty(folder.path()));
+}
+
 TEST_F(BadInput, FilesOfAnotherKind) {
   expect(run("check " + write("empty.yaml", "# nothing\n")), 2,
          "empty.yaml: the file has no keys");

@@ -336,6 +336,11 @@ TEST(CoreConfig, NearestIsByEditDistance) {
   EXPECT_EQ(config::nearest("rate", words), "rate");
   EXPECT_EQ(config::nearest("velocity", words), std::nullopt);
   EXPECT_EQ(config::nearest("heads", {}), std::nullopt);
+  // What both begin with does not make them near.
+  const std::vector<std::string> rows = {"forecast/tiny", "forecast/quick"};
+  EXPECT_EQ(config::nearest("forecast/nope", rows), std::nullopt);
+  EXPECT_EQ(config::nearest("forecast/quik", rows), "forecast/quick");
+  EXPECT_EQ(config::nearest("forcast/quick", rows), "forecast/quick");
 }
 
 }  // namespace

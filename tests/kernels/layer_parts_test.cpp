@@ -125,11 +125,12 @@ TEST(KernelsPrefixSoftmax, ValueAndGradient) {
   }
 }
 
-TEST(KernelsColumnSums, AddToWhatIsThere) {
-  for (const int64_t rows : {1, 7, 1000}) {
+TEST(KernelsColumnSums, AloneAndAddedToWhatIsThere) {
+  for (const int64_t rows : {0, 1, 7, 1000}) {
     const auto a = random({rows, 37}, "a"), y = random({rows, 37}, "y");
     for (const auto& at : places()) {
       auto out = torch::ones({37}, at(a).options());
+      expect_near(column_sums(at(a)), a.sum(0), at);
       add_column_sums(out, at(a));
       expect_near(out, a.sum(0) + 1, at);
       auto dy = at(a).clone();
