@@ -44,7 +44,9 @@ void LbfgsOptions::describe(config::Schema& s) {
            .min = 0});
 }
 
-std::string reason(LbfgsStop stop) {
+std::string reason(LbfgsStop stop, Precision precision) {
+  const bool coarse =
+      precision == Precision::kTF32 || precision == Precision::kBFloat16;
   switch (stop) {
     case LbfgsStop::kNone:
       return "it has not stopped";
@@ -53,8 +55,12 @@ std::string reason(LbfgsStop stop) {
     case LbfgsStop::kChange:
       return "the loss or the parameters change by less than the tolerance";
     case LbfgsStop::kLineSearch:
-      return "no step lowers the loss, not even a small one against the "
-             "gradient: rounding hides what is left, or the gradient is wrong";
+      return fmt::format(
+          "no step lowers the loss, not even a small one against the gradient: "
+          "rounding hides what is left{}, or the gradient is wrong",
+          coarse ? fmt::format(" ({} rounds early; fp32 goes further)",
+                               config::name_of(precision))
+                 : "");
     case LbfgsStop::kNotDescent:
       return "the gradient is too small to give a direction of descent";
     case LbfgsStop::kNotFinite:

@@ -6,6 +6,7 @@
 #include <string>
 
 #include "propagator/core/config.h"
+#include "propagator/core/device.h"
 #include "propagator/train/flat_parameters.h"
 #include "propagator/train/lbfgs_history.h"
 
@@ -32,7 +33,8 @@ enum class LbfgsStop {
   kNotFinite
 };
 // A sentence.
-std::string reason(LbfgsStop stop);
+// `precision`: of the products that the loss is made of.
+std::string reason(LbfgsStop stop, Precision precision = Precision::kFloat32);
 
 // L-BFGS with a strong-Wolfe line search on the flat buffers: for a loss that
 // is the same function at every call within a step (full batch).

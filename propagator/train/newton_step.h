@@ -24,7 +24,9 @@ class NewtonStep {
 
   // Whether it has stopped for good, and why.
   bool stopped() const { return optimizer_.stop() != LbfgsStop::kNone; }
-  std::string why() const { return reason(optimizer_.stop()); }
+  std::string why() const {
+    return reason(optimizer_.stop(), runtime_.precision);
+  }
 
   Lbfgs& optimizer() { return optimizer_; }
 

@@ -180,6 +180,9 @@ TEST(TrainLbfgs, EveryStopHasANameAndASentence) {
     EXPECT_EQ(config::value_of<LbfgsStop>(name), stop);
     EXPECT_GT(reason(stop).size(), 10u);
   }
+  const auto stuck = reason(LbfgsStop::kLineSearch, Precision::kTF32);
+  EXPECT_NE(stuck.find("tf32 rounds early; fp32 goes further"),
+            std::string::npos);
   config::Schema schema;
   LbfgsOptions options;
   options.describe(schema);
