@@ -7,6 +7,7 @@
 #include "propagator/cli/commands.h"
 #include "propagator/core/error.h"
 #include "propagator/core/log.h"
+#include "propagator/core/machine.h"
 #include "propagator/core/version.h"
 #include "propagator/report/table.h"
 #include "propagator/tasks/bench.h"
@@ -166,6 +167,7 @@ void print_json(const Measured& m) {
   json all{{"device", m.runtime.device_name()},
            {"precision", config::name_of(m.runtime.precision)},
            {"threads", at::get_num_threads()},
+           {"machine", machine_name(m.runtime.device)},
            {"libtorch", TORCH_VERSION},
            {"code", fmt::format("{} {}", kVersion, kCommit)},
            {"operations_per_second", m.limits->operations},
@@ -247,7 +249,7 @@ void add_bench(CLI::App& app, Action& action) {
                    "problem's, or 51)")
       ->check(CLI::Range(2, 100000));
   verb->add_flag("--json", o->json, "Print the numbers as JSON");
-  o->overrides.add_to(*verb, /*with_training=*/false);
+  o->overrides.add_to(*verb, Overrides::Subject::kModel);
   verb->callback([o, &action] { action = [o] { return bench(*o); }; });
 }
 

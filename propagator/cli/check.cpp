@@ -64,7 +64,7 @@ void add_check(CLI::App& app, Action& action) {
       ->required();
   verb->add_flag("--keys", o->keys,
                  "Types, bounds and defaults of every key instead");
-  o->overrides.add_to(*verb, /*with_training=*/true);
+  o->overrides.add_to(*verb, Overrides::Subject::kNewRun);
   verb->callback([o, &action] {
     action = [o] {
       if (fs::is_directory(o->what)) return check_run(o->what, o->overrides);

@@ -10,18 +10,20 @@
 
 namespace propagator::cli {
 
-void Overrides::add_to(CLI::App& verb, bool with_training) {
+void Overrides::add_to(CLI::App& verb, Subject subject) {
   verb.add_option("-s,--set", assignments,
-                  with_training
-                      ? "Override a key of the configuration: -s train.batch=8"
-                      : "Override a key of the configuration: -s eval.batch=8")
+                  subject == Subject::kModel
+                      ? "Override a key of the configuration: -s eval.batch=8"
+                      : "Override a key of the configuration: -s train.batch=8")
       ->type_name("KEY=VALUE")
       ->allow_extra_args(false);
   verb.add_option("--device", device, "auto, cpu, cuda, cuda:N or mps");
   verb.add_option("--precision", precision, "fp64, fp32, tf32 or bf16");
   verb.add_option("--threads", threads, "CPU threads (0: all cores)");
-  if (!with_training) return;
-  verb.add_option("--seed", seed, "Seed of data, weights and batches");
+  if (subject == Subject::kModel) return;
+  if (subject == Subject::kNewRun) {
+    verb.add_option("--seed", seed, "Seed of data, weights and batches");
+  }
   verb.add_option("--time-limit", time_limit,
                   "Checkpoint and stop after this: 90s, 15m, 2h");
 }

@@ -40,7 +40,10 @@ struct Overrides {
   std::vector<std::string> assignments;
   std::optional<std::string> device, precision, threads, seed, time_limit;
 
-  void add_to(CLI::App& verb, bool with_training);
+  // What a verb works on: a run that it starts, one that it goes on with, or
+  // weights and speed alone. A run keeps its seed.
+  enum class Subject { kNewRun, kRun, kModel };
+  void add_to(CLI::App& verb, Subject subject);
   void apply_to(config::Document& document) const;
   // To the configuration of a run that exists: only keys that begin with one
   // of `allowed`, or say where to compute. The others made its weights and its

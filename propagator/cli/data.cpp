@@ -88,7 +88,7 @@ void add_data(CLI::App& app, Action& action) {
       ->required();
   make->add_option("-o,--out", o->file, ".h5 or .npz")->required();
   make->add_flag("--force", o->force, "Replace the file");
-  o->overrides.add_to(*make, /*with_training=*/false);
+  o->overrides.add_to(*make, Overrides::Subject::kModel);
   make->callback([o, &action] {
     action = [o] {
       return generate(o->config, o->file, o->force, o->overrides);

@@ -29,7 +29,7 @@ void add_eval(CLI::App& app, Action& action) {
   verb->add_option("--out", o->out, "Also write the numbers to this JSON file");
   verb->add_flag("--json", o->json, "Print the numbers as JSON");
   verb->add_flag("--force", o->force, "Replace that file");
-  o->overrides.add_to(*verb, /*with_training=*/false);
+  o->overrides.add_to(*verb, Overrides::Subject::kModel);
   verb->callback([o, &action] {
     action = [o] {
       if (!o->out.empty()) expect_free(o->out, o->force);

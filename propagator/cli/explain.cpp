@@ -33,7 +33,7 @@ void add_explain(CLI::App& app, Action& action) {
       ->check(CLI::Range(0.001, 1e6))
       ->capture_default_str();
   verb->add_flag("--json", o->json, "Print the numbers as JSON");
-  o->overrides.add_to(*verb, /*with_training=*/false);
+  o->overrides.add_to(*verb, Overrides::Subject::kModel);
   verb->callback([o, &action] {
     action = [o] {
       const auto run = train::RunDirectory::open(o->run);

@@ -1,14 +1,13 @@
 #include "propagator/cli/finish.h"
 
 #include <ATen/Parallel.h>
-#include <dlfcn.h>
-#include <sys/utsname.h>
 #include <torch/version.h>
 
 #include "propagator/cli/commands.h"
 #include "propagator/core/error.h"
 #include "propagator/core/files.h"
 #include "propagator/core/log.h"
+#include "propagator/core/machine.h"
 #include "propagator/core/progress.h"
 #include "propagator/core/version.h"
 #include "propagator/explain/leak_audit.h"
@@ -20,26 +19,6 @@ namespace {
 
 using nlohmann::json;
 
-// "NVIDIA H200", or "Linux x86_64" for a run on the CPU. libtorch's C++
-// interface does not tell a GPU's name; the driver in the process does.
-std::string machine_name(const Runtime& runtime) {
-  utsname machine{};
-  uname(&machine);
-  std::string name = fmt::format("{} {}", machine.sysname, machine.machine);
-  if (!runtime.device.is_cuda()) return name;
-  void* driver = dlopen("libcuda.so.1", RTLD_LAZY);
-  if (driver == nullptr) return name;
-  using DeviceName = int (*)(char* name, int size, int device);
-  const auto tell =
-      reinterpret_cast<DeviceName>(dlsym(driver, "cuDeviceGetName"));
-  char gpu[256] = "";
-  if (tell != nullptr && tell(gpu, sizeof gpu, runtime.device.index()) == 0) {
-    name = gpu;
-  }
-  dlclose(driver);
-  return name;
-}
-
 json provenance(const tasks::Experiment& experiment, const Runtime& runtime) {
   return {{"config_sha256", experiment.hash()},
           {"code", fmt::format("{} {}", kVersion, kCommit)},
@@ -47,7 +26,7 @@ json provenance(const tasks::Experiment& experiment, const Runtime& runtime) {
           {"device", runtime.device_name()},
           {"precision", config::name_of(runtime.precision)},
           {"threads", at::get_num_threads()},
-          {"machine", machine_name(runtime)},
+          {"machine", machine_name(runtime.device)},
           {"libtorch", TORCH_VERSION}};
 }
 

@@ -6,6 +6,7 @@
 
 #include "propagator/cli/commands.h"
 #include "propagator/core/log.h"
+#include "propagator/core/machine.h"
 #include "propagator/core/process.h"
 #include "propagator/core/version.h"
 #include "propagator/data/npz.h"
@@ -18,11 +19,17 @@ bool has(const char* program) { return !find_program(program).empty(); }
 
 int show_machine(bool as_json) {
   const auto blas = blas_info();
-  std::vector<std::string> devices{"cpu"};
+  std::vector<std::string> devices, machines, both;
+  const auto add = [&](const std::string& device) {
+    devices.push_back(device);
+    machines.push_back(machine_name(torch::Device(device)));
+    both.push_back(fmt::format("{} ({})", device, machines.back()));
+  };
+  add("cpu");
   for (int n = 0; n < static_cast<int>(torch::cuda::device_count()); ++n) {
-    devices.push_back(fmt::format("cuda:{}", n));
+    add(fmt::format("cuda:{}", n));
   }
-  if (at::hasMPS()) devices.push_back("mps");
+  if (at::hasMPS()) add("mps");
   if (as_json) {
     const nlohmann::json info{{"version", kVersion},
                               {"commit", kCommit},
@@ -31,6 +38,7 @@ int show_machine(bool as_json) {
                               {"blas_is_reference", blas.reference},
                               {"threads", at::get_num_threads()},
                               {"devices", devices},
+                              {"machines", machines},
                               {"npz", data::has_npz()},
                               {"hdf5", true},
                               {"png", report::has_png()},
@@ -42,7 +50,7 @@ int show_machine(bool as_json) {
     fmt::print("libtorch    {}\n", TORCH_VERSION);
     fmt::print("BLAS        {}\n", blas.name);
     fmt::print("threads     {}\n", at::get_num_threads());
-    fmt::print("devices     {}\n", fmt::join(devices, ", "));
+    fmt::print("devices     {}\n", fmt::join(both, ", "));
     fmt::print("formats     safetensors, HDF5{}\n",
                data::has_npz() ? ", npz" : " (npz: build with libzip)");
     fmt::print("pictures    gnuplot {}, ffmpeg {}, png {}\n",

@@ -32,7 +32,7 @@ void add_predict(CLI::App& app, Action& action) {
       ->required();
   verb->add_option("--from", o->from, "A checkpoint (default: the newest)");
   verb->add_flag("--force", o->force, "Replace the output file");
-  o->overrides.add_to(*verb, /*with_training=*/false);
+  o->overrides.add_to(*verb, Overrides::Subject::kModel);
   verb->callback([o, &action] {
     action = [o] {
       expect_free(o->output, o->force);

@@ -81,7 +81,7 @@ void add_report(CLI::App& app, Action& action) {
       ->check(CLI::IsMember({"train", "validation", "test"}))
       ->needs(paraview)
       ->capture_default_str();
-  o->overrides.add_to(*verb, /*with_training=*/false);
+  o->overrides.add_to(*verb, Overrides::Subject::kModel);
   verb->callback([o, &action] {
     action = [o] {
       if (o->runs.size() == 1) {

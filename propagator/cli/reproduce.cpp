@@ -81,9 +81,9 @@ fs::path run_path(const ReproduceArguments& o, const Row& row, int64_t seed) {
 std::pair<int, json> run_seed(const ReproduceArguments& o, const Row& row,
                               int64_t seed) {
   auto document = config::Document::from_file(row.file);
+  o.overrides.apply_to(document);
   document.set("seed", std::to_string(seed), "--seeds");
   document.set("name", run_name(row, seed), "the row's name");
-  o.overrides.apply_to(document);
   const tasks::Experiment experiment(document);
   const auto path = run_path(o, row, seed);
   if (fs::exists(path)) {
@@ -120,6 +120,7 @@ std::string command_of(const ReproduceArguments& o, const Row& row) {
                        const std::optional<std::string>& value) {
     if (value) text += fmt::format(" {} {}", name, *value);
   };
+  add("--seed", o.overrides.seed);
   add("--device", o.overrides.device);
   add("--precision", o.overrides.precision);
   for (const auto& assignment : o.overrides.assignments) {
@@ -228,8 +229,9 @@ int reproduce(const ReproduceArguments& o) {
     const double most = experiment.reproduce().most;
     std::vector<json> results;
     const int64_t seeds = o.seeds > 0 ? o.seeds : experiment.reproduce().seeds;
-    for (int64_t seed = 0; seed < seeds; ++seed) {
-      auto [status, result] = run_seed(o, row, seed);
+    const int64_t first = experiment.run().seed;
+    for (int64_t n = 0; n < seeds; ++n) {
+      auto [status, result] = run_seed(o, row, first + n);
       if (status != 0) return status;
       results.push_back(std::move(result));
     }
@@ -237,7 +239,7 @@ int reproduce(const ReproduceArguments& o) {
     const auto summary =
         summarise(o, row, experiment, results, results[median]);
     const auto file = fs::path(o.out) / (row.name + ".json");
-    const auto run = run_path(o, row, static_cast<int64_t>(median));
+    const auto run = run_path(o, row, first + static_cast<int64_t>(median));
     rows.push_back({row.file.stem().string(), summary,
                     train::read_history(run / "metrics.jsonl"),
                     [&o, run] { return maps_of(o, run); }});
@@ -288,13 +290,14 @@ void add_reproduce(CLI::App& app, Action& action) {
                    "TASK/PART*")
       ->required();
   verb->add_option("--seeds", o->seeds,
-                   "Seeds to train each row with, if not as many as it says")
+                   "Seeds to train each row with, from --seed on, if not as "
+                   "many as it says")
       ->check(CLI::Range(1, 1000));
   verb->add_option("--runs", o->runs, "Folder of the runs")
       ->capture_default_str();
   verb->add_option("--out", o->out, "Folder of the results")
       ->capture_default_str();
-  o->overrides.add_to(*verb, /*with_training=*/true);
+  o->overrides.add_to(*verb, Overrides::Subject::kNewRun);
   verb->callback([o, &action] { action = [o] { return reproduce(*o); }; });
 }
 

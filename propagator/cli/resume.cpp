@@ -21,7 +21,7 @@ void add_resume(CLI::App& app, Action& action) {
                    "A checkpoint of it (default: the newest); later ones are "
                    "given up");
   verb->add_flag("--json", o->json, "Print the result as JSON");
-  o->overrides.add_to(*verb, /*with_training=*/true);
+  o->overrides.add_to(*verb, Overrides::Subject::kRun);
   verb->callback([o, &action] {
     action = [o] {
       auto run = train::RunDirectory::open(o->run);

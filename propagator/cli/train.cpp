@@ -8,7 +8,7 @@ void NewRun::add_to(CLI::App& verb) {
   verb.add_option("--name", name, "Name of this run's folder");
   verb.add_flag("--force", force, "Replace a run of that name");
   verb.add_flag("--json", json, "Print the result as JSON");
-  overrides.add_to(verb, /*with_training=*/true);
+  overrides.add_to(verb, Overrides::Subject::kNewRun);
 }
 
 int NewRun::train(config::Document document,

@@ -61,6 +61,23 @@ TEST_F(Reproduce, WritesTheRowAndTellsItsBand) {
       << unknown.output;
 }
 
+TEST_F(Reproduce, SeedsBeginWhereTheyAreAskedTo) {
+  const auto done = testing::propagator(
+      "-q reproduce forecast/tiny --seed 7 --seeds 2 --runs " + path("rows") +
+      " --out " + path("results") + " -s train.max_steps=3");
+  ASSERT_EQ(done.status, 0) << done.output;
+  const auto row =
+      nlohmann::json::parse(read_file(folder / "results/forecast/tiny.json"));
+  EXPECT_EQ(row.at("seeds").size(), 2u);
+  EXPECT_NE(row.at("seeds")[0], row.at("seeds")[1]);
+  EXPECT_GE(row.at("result").at("seed"), 7);
+  EXPECT_NE(row.at("command").get<std::string>().find("--seed 7"),
+            std::string::npos);
+  for (const char* run : {"rows/tiny-seed-7", "rows/tiny-seed-8"}) {
+    EXPECT_TRUE(fs::exists(folder / run / "result.json")) << run;
+  }
+}
+
 TEST_F(Reproduce, LabelsWhatItTrainedNotWhatTheFileSays) {
   const auto done =
       testing::propagator("-q reproduce forecast/tiny --runs " + path("rows") +

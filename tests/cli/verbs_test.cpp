@@ -415,6 +415,7 @@ TEST_F(Verbs, ListAndInfoSayWhatThereIs) {
   EXPECT_NE(outcome.output.find("klein-gordon"), std::string::npos);
   const auto info = json_of("info --json");
   EXPECT_FALSE(info.at("blas").get<std::string>().empty());
+  EXPECT_EQ(info.at("machines").size(), info.at("devices").size());
   outcome = testing::propagator("check " + tiny() + " --keys");
   EXPECT_NE(outcome.output.find("attention"), std::string::npos);
 }

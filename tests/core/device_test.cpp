@@ -6,9 +6,11 @@
 #include <torch/types.h>
 
 #include <atomic>
+#include <filesystem>
 #include <fstream>
 
 #include "propagator/core/error.h"
+#include "propagator/core/machine.h"
 #include "propagator/core/peak_memory.h"
 #include "testing.h"
 
@@ -193,6 +195,24 @@ TEST(CoreDevice, OtherScopesChangeNothing) {
     const PrecisionScope scope({kCpu, precision});
     EXPECT_TRUE(is_fine(product()));
   }
+}
+
+TEST(CoreDevice, AMachineHasTheNameThatLscpuKnows) {
+  const testing::TemporaryFolder folder;
+  const auto lscpu = folder / "lscpu";
+  const auto name_with = [&](const std::string& lines) {
+    std::ofstream(lscpu) << "#!/bin/sh\nprintf '" << lines << "'\n";
+    std::filesystem::permissions(lscpu, std::filesystem::perms::owner_all);
+    const testing::OnlyPath path(folder.path().string() + ":/usr/bin:/bin");
+    return machine_name(kCpu);
+  };
+  EXPECT_EQ(name_with("CPU(s): 2\\nModel name:   Abacus 9\\nModel: 1\\n"),
+            "Abacus 9");
+  const testing::OnlyPath nothing;
+  const auto system = machine_name(kCpu);
+  EXPECT_NE(system.find(' '), std::string::npos);
+  EXPECT_EQ(name_with("Model name:  -\\n"), system);
+  EXPECT_EQ(name_with("CPU(s): 2\\n"), system);
 }
 
 }  // namespace
