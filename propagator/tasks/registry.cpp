@@ -50,7 +50,10 @@ const std::map<std::string, TaskKind>& all_tasks() {
         [](const config::Document& document) {
           const auto* kind =
               find_kind(models::field_nets(), document, "model.name", kSolver);
-          return std::make_unique<Solve>(kind->options());
+          std::vector<std::string> domain;
+          config::parse(document.get("problem.domain").value_or(""), {},
+                        domain);
+          return std::make_unique<Solve>(kind->options(), std::ssize(domain));
         }}},
   };
   return tasks;

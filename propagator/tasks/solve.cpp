@@ -103,8 +103,8 @@ void SolveEvalOptions::describe(config::Schema& s) {
                    "use one where no exact solution is given"});
 }
 
-Solve::Solve(std::unique_ptr<models::FieldNetOptions> model)
-    : model_options_(std::move(model)) {}
+Solve::Solve(std::unique_ptr<models::FieldNetOptions> model, int64_t variables)
+    : variables_(variables), model_options_(std::move(model)) {}
 
 void Solve::describe(config::Schema& s) {
   s.section("problem", problem_options_);
@@ -122,9 +122,17 @@ void Solve::describe(config::Schema& s) {
 }
 
 std::map<std::string, std::string> Solve::defaults() const {
-  return {{"optimizer.kind", "lbfgs"}, {"train.batch", "0"},
-          {"train.epochs", "160"},     {"train.validate_every", "10"},
-          {"train.log_every", "5"},    {"train.checkpoint_every", "50"}};
+  std::map<std::string, std::string> all{
+      {"optimizer.kind", "lbfgs"}, {"train.batch", "0"},
+      {"train.epochs", "160"},     {"train.validate_every", "10"},
+      {"train.log_every", "5"},    {"train.checkpoint_every", "50"}};
+  if (variables_ < 3) return all;
+  // As many points along each of them as along two would be too many.
+  const bool three = variables_ == 3;
+  all["points.per_axis"] = three ? "13" : "7";
+  all["points.validation_per_axis"] = three ? "10" : "6";
+  all["eval.per_axis"] = three ? "31" : "11";
+  return all;
 }
 
 void Solve::validate() {

@@ -60,7 +60,8 @@ struct SolveEvalOptions {
 // are small in the mean square.
 class Solve : public train::Task {
  public:
-  explicit Solve(std::unique_ptr<models::FieldNetOptions> model);
+  // With defaults for so many variables.
+  Solve(std::unique_ptr<models::FieldNetOptions> model, int64_t variables);
 
   void describe(config::Schema& schema) override;
   std::map<std::string, std::string> defaults() const override;
@@ -131,15 +132,25 @@ class Solve : public train::Task {
   // At the test points.
   torch::Tensor test_points() const;
   Answer answer_of(models::FieldNet& model) const;
-  // Its fields beside the solution, and values (N, K) at the test points, of a
-  // problem of two variables as pictures (K, R, C): the first variable upwards,
-  // the second to the right.
-  report::FieldMaps maps_of(const Answer& answer);
-  torch::Tensor pictures(const torch::Tensor& values) const;
+  // The plane of pictures. Of three variables one is held, at S cells.
+  struct Plane {
+    int64_t up = 0, across = 1, held = -1;
+    std::vector<int64_t> cells = {0};
+  };
+  std::optional<Plane> plane() const;  // none of fewer variables, or more
+  // Its fields beside the solution, and values (N, K) at the test points, as
+  // pictures (K S, R, C); what is held at each of the S.
+  report::FieldMaps maps_of(const Answer& answer, const Plane& plane);
+  torch::Tensor pictures(const torch::Tensor& values, const Plane& plane) const;
+  std::vector<std::string> held_at(const Plane& plane) const;
+  report::Axis axis(int64_t variable) const;  // of the centres of cells
+  void draw_maps(const Answer& answer, const Plane& plane,
+                 report::Report& report);
   // The solution at the test points, if one is to be had; found once.
   const physics::Reference* reference();
   nlohmann::json classical(double error);
 
+  int64_t variables_;  // as its defaults are for
   ProblemOptions problem_options_;
   PointOptions points_;
   std::string model_name_ = kSolver;

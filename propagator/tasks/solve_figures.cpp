@@ -83,6 +83,71 @@ std::vector<SameProblem> by_problem(
   return problems;
 }
 
+// Pictures (S, R, C), each with where it is.
+report::PanelRow row_of(const std::string& label, const std::string& bar_label,
+                        const Tensor& pictures,
+                        const std::vector<std::string>& places) {
+  report::PanelRow row{.label = label, .bar_label = bar_label};
+  for (size_t s = 0; s < places.size(); ++s) {
+    row.panels.push_back({places[s], pictures[static_cast<int64_t>(s)]});
+  }
+  return row;
+}
+
+// Field f and its error, at one place beside each other, at several each in a
+// row of its own.
+void add_field(const report::FieldMaps& maps, size_t f,
+               const std::vector<std::string>& places,
+               std::vector<report::PanelRow>& rows) {
+  const auto count = std::ssize(places);
+  const auto part = [&](const Tensor& all) {
+    return all.narrow(0, static_cast<int64_t>(f) * count, count);
+  };
+  const auto& name = maps.names[f * places.size()];
+  const auto field = name.substr(0, name.find(','));
+  const bool has_truth = maps.truth.defined();
+  const auto mine = part(maps.answer);
+  const auto truth = has_truth ? part(maps.truth) : Tensor();
+  const auto difference = "solution - " + maps.truth_name;
+  if (count == 1) {
+    auto& row = rows.emplace_back(row_of("", field, mine, {"solution"}));
+    if (has_truth) row.panels.push_back({maps.truth_name, truth[0]});
+  } else {
+    rows.push_back(row_of("solution", field, mine, places));
+    if (has_truth) {
+      rows.push_back(row_of(maps.truth_name, field, truth, places));
+      const auto both = torch::cat({mine, truth});
+      rows[0].range = rows[1].range = {both.min().item<double>(),
+                                       both.max().item<double>()};
+    }
+  }
+  if (!has_truth) return;
+  auto& error = rows.emplace_back(
+      count == 1 ? row_of("", "error", mine - truth, {difference})
+                 : row_of(difference, "error", mine - truth, places));
+  error.scale = report::Scale::kDiverging;
+}
+
+// At one place all equations beside each other, at several a row for each.
+void add_residuals(const Tensor& residuals,
+                   const std::vector<autodiff::Expression>& equations,
+                   const std::vector<std::string>& places,
+                   std::vector<report::PanelRow>& rows) {
+  const auto count = std::ssize(places);
+  if (count == 1) {
+    std::vector<std::string> texts;
+    for (const auto& equation : equations) texts.push_back(equation.text());
+    rows.push_back(row_of("", "residual", residuals, texts));
+  } else {
+    for (size_t n = 0; n < equations.size(); ++n) {
+      rows.push_back(row_of(
+          equations[n].text(), "residual",
+          residuals.narrow(0, static_cast<int64_t>(n) * count, count), places));
+    }
+  }
+  for (auto& row : rows) row.scale = report::Scale::kDiverging;
+}
+
 }  // namespace
 
 report::LinePlot Solve::curves(const json& result) const {
@@ -121,39 +186,74 @@ std::vector<train::NamedFigure> Solve::draw_rows(
   return figures;
 }
 
-Tensor Solve::pictures(const Tensor& values) const {
-  const int64_t cells = eval_options_.per_axis;
-  return values.to(torch::kFloat64).t().reshape({-1, cells, cells}).flip(1);
+std::optional<Solve::Plane> Solve::plane() const {
+  const auto variables = std::ssize(problem_->domain);
+  if (variables == 2) return Plane{};
+  if (variables != 3) return std::nullopt;
+  const int64_t held = problem_->time() < 0 ? 2 : problem_->time();
+  const int64_t last = eval_options_.per_axis - 1;
+  return Plane{held == 2 ? 1 : 2, held == 0 ? 1 : 0, held, {0, last / 2, last}};
 }
 
-report::FieldMaps Solve::maps_of(const Answer& answer) {
-  // Of the centres of cells.
-  const auto axis = [&](size_t variable) {
-    const auto& [low, high] = problem_->domain[variable];
-    const double half =
-        (high - low) / static_cast<double>(2 * eval_options_.per_axis);
-    return report::Axis{problem_->symbols.variables[variable], low + half,
-                        high - half};
-  };
-  const auto across = axis(1), up = axis(0);
+Tensor Solve::pictures(const Tensor& values, const Plane& plane) const {
+  const int64_t cells = eval_options_.per_axis;
+  const auto all = values.to(torch::kFloat64).t();  // (K, N)
+  if (plane.held < 0) return all.reshape({-1, cells, cells}).flip(1);
+  return all.reshape({-1, cells, cells, cells})
+      .permute({0, plane.held + 1, plane.up + 1, plane.across + 1})
+      .index_select(1, torch::tensor(plane.cells))
+      .flatten(0, 1)
+      .flip(1);
+}
+
+report::Axis Solve::axis(int64_t variable) const {
+  const auto n = static_cast<size_t>(variable);
+  const auto& [low, high] = problem_->domain[n];
+  const double half =
+      (high - low) / static_cast<double>(2 * eval_options_.per_axis);
+  return {problem_->symbols.variables[n], low + half, high - half};
+}
+
+std::vector<std::string> Solve::held_at(const Plane& plane) const {
+  if (plane.held < 0) return {""};
+  const auto along = axis(plane.held);
+  std::vector<std::string> texts;
+  for (const int64_t cell : plane.cells) {
+    const double share = static_cast<double>(cell) /
+                         static_cast<double>(eval_options_.per_axis - 1);
+    texts.push_back(
+        fmt::format("{} = {:.3g}", along.label,
+                    along.first + share * (along.last - along.first)));
+  }
+  return texts;
+}
+
+report::FieldMaps Solve::maps_of(const Answer& answer, const Plane& plane) {
+  const auto across = axis(plane.across), up = axis(plane.up);
   report::FieldMaps maps{
       .subject = fmt::format("{}{} cells", problem_->describe(),
                              eval_options_.per_axis),
       .model = model_name_,
-      .names = problem_->symbols.fields,
       .x = across,
       .y = {.label = up.label, .first = up.last, .last = up.first},
-      .answer = pictures(answer.fields)};
+      .answer = pictures(answer.fields, plane)};
+  for (const auto& field : problem_->symbols.fields) {
+    for (const auto& at : held_at(plane)) {
+      maps.names.push_back(at.empty() ? field
+                                      : fmt::format("{}, {}", field, at));
+    }
+  }
   if (const auto* known = reference()) {
-    maps.truth = pictures(known->fields);
+    maps.truth = pictures(known->fields, plane);
     maps.truth_name = problem_->exact.empty() ? "reference" : "exact";
   }
   return maps;
 }
 
 std::optional<report::FieldMaps> Solve::maps(torch::nn::Module& model) {
-  if (problem_->domain.size() != 2) return std::nullopt;
-  return maps_of(answer_of(as_field_net(model)));
+  const auto where = plane();
+  if (!where) return std::nullopt;
+  return maps_of(answer_of(as_field_net(model)), *where);
 }
 
 void Solve::draw(torch::nn::Module& module, const json& result, int64_t,
@@ -164,42 +264,28 @@ void Solve::draw(torch::nn::Module& module, const json& result, int64_t,
     report.figure("error", curves(result),
                   "Relative L2 of all fields at each value.");
   }
-  if (problem_->domain.size() != 2) {
-    report.text("Maps are drawn for problems of two variables.");
-    return;
+  if (const auto where = plane()) {
+    draw_maps(answer_of(as_field_net(module)), *where, report);
+  } else {
+    report.text("Maps are drawn for problems of two or three variables.");
   }
-  const auto answer = answer_of(as_field_net(module));
-  const auto maps = maps_of(answer);
-  for (size_t f = 0; f < maps.names.size(); ++f) {
-    const auto at = static_cast<int64_t>(f);
-    const auto& name = maps.names[f];
-    report::HeatMaps figure{.title = name, .x = maps.x, .y = maps.y};
-    report::PanelRow fields{.bar_label = name};
-    fields.panels.push_back({"solution", maps.answer[at]});
-    if (maps.truth.defined()) {
-      fields.panels.push_back({maps.truth_name, maps.truth[at]});
-    }
-    figure.rows.push_back(fields);
-    if (maps.truth.defined()) {
-      figure.rows.push_back({.bar_label = "error",
-                             .scale = report::Scale::kDiverging,
-                             .panels = {{"solution - " + maps.truth_name,
-                                         maps.answer[at] - maps.truth[at]}}});
-    }
-    report.figure(
-        fmt::format("field-{}", name), figure,
-        fmt::format("{} over {} and {}.", name, maps.y.label, maps.x.label));
+}
+
+void Solve::draw_maps(const Answer& answer, const Plane& plane,
+                      report::Report& report) {
+  const auto maps = maps_of(answer, plane);
+  const auto& fields = problem_->symbols.fields;
+  const auto place = fmt::format("over {} and {}", maps.y.label, maps.x.label);
+  for (size_t f = 0; f < fields.size(); ++f) {
+    report::HeatMaps figure{.title = fields[f], .x = maps.x, .y = maps.y};
+    add_field(maps, f, held_at(plane), figure.rows);
+    report.figure("field-" + fields[f], figure,
+                  fmt::format("{} {}.", fields[f], place));
   }
   report::HeatMaps figure{
       .title = "Residual of the equations", .x = maps.x, .y = maps.y};
-  report::PanelRow row{.bar_label = "residual",
-                       .scale = report::Scale::kDiverging};
-  const auto residuals = pictures(answer.residuals);
-  for (size_t n = 0; n < problem_->equations.size(); ++n) {
-    row.panels.push_back(
-        {problem_->equations[n].text(), residuals[static_cast<int64_t>(n)]});
-  }
-  figure.rows.push_back(row);
+  const auto residuals = pictures(answer.residuals, plane);
+  add_residuals(residuals, problem_->equations, held_at(plane), figure.rows);
   report.figure("residual", figure,
                 "What is left of each equation when the solution is put in.");
 }

@@ -312,6 +312,48 @@ TEST(TasksSolve, MapsAreTheNetworksAnswerBesideTheExactSolution) {
   EXPECT_TRUE(near(maps->truth, exact, testing::kFloat64));
 }
 
+TEST(TasksSolve, MapsOfThreeVariablesAreSlicesOfTime) {
+  const Experiment e(config::Document::from_text(
+      "task: solve\nprecision: fp64\nproblem:\n"
+      "  domain: ['x in [0, 1]', 't in [0, 2]', 'y in [0, 4]']\n"
+      "  fields: u\n  equations: u_t + u_x + u_y = 0\n"
+      "  conditions: ['at t=0: u = sin(x)*cos(y)']\n"
+      "  exact: u = sin(x - t)*cos(y - t)\n"
+      "model: {name: pinn, width: 8}\neval: {per_axis: 5}\n",
+      "test"));
+  const Runtime runtime{torch::kCPU, Precision::kFloat64};
+  e.task().prepare(0, runtime);
+  const auto maps = e.task().maps(*e.make_model(runtime));
+  ASSERT_TRUE(maps.has_value());
+  EXPECT_EQ(maps->names,
+            (std::vector<std::string>{"u, t = 0.2", "u, t = 1", "u, t = 1.8"}));
+  EXPECT_EQ(maps->x.label, "x");
+  EXPECT_EQ(maps->y.label, "y");
+  const auto x = torch::linspace(0.1, 0.9, 5, torch::kFloat64);
+  const auto y = torch::linspace(3.6, 0.4, 5, torch::kFloat64);  // downwards
+  const auto grid = torch::meshgrid({y, x}, "ij");
+  std::vector<Tensor> exact;
+  for (const double t : {0.2, 1.0, 1.8}) {
+    exact.push_back((grid[1] - t).sin() * (grid[0] - t).cos());
+  }
+  EXPECT_TRUE(near(maps->truth, torch::stack(exact), testing::kFloat64));
+  EXPECT_EQ(maps->answer.sizes(), maps->truth.sizes());
+}
+
+TEST(TasksSolve, MoreVariablesHaveFewerPointsAlongEach) {
+  const auto points = [](const std::string& domain) {
+    const Experiment e(config::Document::from_text(
+        "task: solve\nproblem: {fields: u, equations: u_x = 0, domain: [" +
+            domain + "], conditions: ['on x=0: u = 0']}\n",
+        "test"));
+    e.task().prepare(0, {});
+    return e.task().size(data::Split::kTrain);
+  };
+  EXPECT_EQ(points("'x in [0, 1]', 'y in [0, 1]'"), 31 * 31);
+  EXPECT_EQ(points("'x in [0, 1]', 'y in [0, 1]', 't in [0, 1]'"),
+            13 * 13 * 13);
+}
+
 TEST(TasksSolve, RowsOfOneProblemAreOnePicture) {
   const auto row = [](const std::string& name, const std::string& subject,
                       const std::string& model) {
