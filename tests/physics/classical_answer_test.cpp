@@ -50,7 +50,8 @@ TEST(PhysicsClassicalAnswer, SolvesEveryProblemThatComesWithTheProgram) {
     EXPECT_GT(answer.seconds, 0);
   }
   EXPECT_EQ(exact, (std::set<std::string>{"convection", "heat", "helmholtz",
-                                          "klein-gordon", "reaction", "wave"}));
+                                          "klein-gordon", "plate", "reaction",
+                                          "wave"}));
 }
 
 TEST(PhysicsClassicalAnswer, ReferenceOfAProblemWithoutAnExactSolution) {
