@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <charconv>
 #include <cmath>
+#include <functional>
 
 #include "propagator/core/files.h"
 
@@ -56,11 +57,17 @@ std::string item_text(const YAML::Node& item) {
 // No configuration nests deeper; one that does refers to itself.
 constexpr int kDeepest = 16;
 
-// Its items, a line each.
-std::string list_text(const YAML::Node& list) {
-  std::string text;
-  for (const auto& item : list) text += item_text(item) + "\n";
-  return text;
+// Its items, a line each; an empty line is none.
+Document::Entry list_entry(
+    const YAML::Node& list,
+    const std::function<std::string(const YAML::Node&)>& place_of) {
+  Document::Entry entry{"", place_of(list), true};
+  for (const auto& item : list) {
+    const auto text = item_text(item);
+    entry.text += text + "\n";
+    if (!text.empty()) entry.items.push_back(place_of(item));
+  }
+  return entry;
 }
 
 void flatten(const YAML::Node& node, const std::string& path,
@@ -85,11 +92,8 @@ void flatten(const YAML::Node& node, const std::string& path,
   } else if (node.IsScalar()) {
     entries[path] = {node.Scalar(), place(name, node.Mark())};
   } else if (node.IsSequence()) {
-    entries[path] = {list_text(node), place(name, node.Mark()), true};
-    for (const auto& item : node) {
-      if (item_text(item).empty()) continue;
-      entries[path].items.push_back(place(name, item.Mark()));
-    }
+    entries[path] = list_entry(
+        node, [&](const YAML::Node& part) { return place(name, part.Mark()); });
   } else if (depth > 0) {
     fail(node.Mark(), ": expected a value");
   }
@@ -257,7 +261,8 @@ void Document::override_with(const std::string& assignment) {
     return;
   }
   try {
-    entries_[path] = {list_text(YAML::Load(text)), where, true};
+    entries_[path] =
+        list_entry(YAML::Load(text), [&](const YAML::Node&) { return where; });
   } catch (const YAML::Exception& error) {
     throw UsageError(fmt::format("{}: {}", where, error.msg),
                      "a list is written [a, b]");

@@ -19,6 +19,12 @@ int64_t keys_seen(int64_t end, int64_t prefix, bool sees_itself) {
   return std::max(prefix, sees_itself ? end : end - 1);
 }
 
+// The way back through softmax(scale · s) = p, given the gradient by p.
+torch::Tensor score_gradient(const torch::Tensor& p, const torch::Tensor& dp,
+                             double scale) {
+  return p * (dp - (p * dp).sum(-1, /*keepdim=*/true)) * scale;
+}
+
 struct CausalAttention : torch::autograd::Function<CausalAttention> {
   static torch::Tensor forward(torch::autograd::AutogradContext* context,
                                torch::Tensor q, torch::Tensor k,
@@ -65,7 +71,7 @@ struct CausalAttention : torch::autograd::Function<CausalAttention> {
       const auto g = grad.slice(2, begin, end);
       dv.slice(2, 0, keys).add_(torch::matmul(p.transpose(2, 3), g));
       const auto dp = torch::matmul(g, v.slice(2, 0, keys).transpose(2, 3));
-      const auto ds = p * (dp - (dp * p).sum(-1, /*keepdim=*/true)) * scale;
+      const auto ds = score_gradient(p, dp, scale);
       dq.slice(2, begin, end).copy_(torch::matmul(ds, k.slice(2, 0, keys)));
       dk.slice(2, 0, keys)
           .add_(torch::matmul(ds.transpose(2, 3), q.slice(2, begin, end)));
@@ -129,8 +135,7 @@ torch::Tensor packed_causal_attention_backward(const torch::Tensor& grad,
     return x.view({x.size(0), x.size(1), heads, -1}).transpose(1, 2);
   };
   const auto g = by_head(grad);
-  const auto dp = torch::matmul(g, v.transpose(2, 3));
-  const auto ds = p * (dp - (p * dp).sum(-1, /*keepdim=*/true)) * scale;
+  const auto ds = score_gradient(p, torch::matmul(g, v.transpose(2, 3)), scale);
   return torch::cat(
       {pack(torch::matmul(ds, k)), pack(torch::matmul(ds.transpose(2, 3), q)),
        pack(torch::matmul(p.transpose(2, 3), g))},

@@ -140,6 +140,7 @@ template <class Real, template <class> class Term>
 void launch_partials(const Term<Real>& term, bool aligned, int64_t rows,
                      int64_t width, Real* workspace, cudaStream_t stream) {
   const int64_t blocks = row_blocks<Real>(rows, width);
+  if (blocks == 0) return;  // no rows
   const auto launch = [&](auto pack) {
     using P = decltype(pack);
     const dim3 grid(static_cast<unsigned>(blocks_for(width, 32 * P::kSize)),
@@ -158,13 +159,11 @@ template <class Real, template <class> class Term>
 void launch_sums(const Term<Real>& term, bool aligned, int64_t rows,
                  int64_t width, bool adds, Real* out, Real* workspace,
                  cudaStream_t stream) {
-  const int64_t blocks = row_blocks<Real>(rows, width);  // of no rows: none
-  if (blocks > 0) {
-    launch_partials(term, aligned, rows, width, workspace, stream);
-  }
+  launch_partials(term, aligned, rows, width, workspace, stream);
   const auto launch =
       adds ? launch_add_partials<Real> : launch_store_partials<Real>;
-  launch(workspace, blocks, width, width, out, nullptr, stream);
+  launch(workspace, row_blocks<Real>(rows, width), width, width, out, nullptr,
+         stream);
 }
 
 }  // namespace

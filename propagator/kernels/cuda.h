@@ -87,6 +87,15 @@ WavesDotGradients jet_waves_dot_backward_cuda(const torch::Tensor& rows,
                                               const torch::Tensor& weight,
                                               const JetOrders& orders);
 
+// Tokens as `rows`, as wide as a layer of this weight (out, in) makes them; not
+// filled.
+inline torch::Tensor empty_output(const torch::Tensor& rows,
+                                  const torch::Tensor& weight) {
+  auto shape = rows.sizes().vec();
+  shape.back() = weight.size(0);
+  return torch::empty(shape, rows.options());
+}
+
 // jet_linear of narrow tokens, contiguous.
 struct JetLinearGradients {
   torch::Tensor rows, weight, bias;  // rows: undefined if not asked for

@@ -122,9 +122,7 @@ torch::Tensor jet_waves_dot_cuda(const torch::Tensor& rows,
                                  const torch::Tensor& weight,
                                  const torch::Tensor& bias,
                                  const JetOrders& orders) {
-  auto shape = rows.sizes().vec();
-  shape.back() = 1;
-  const auto y = torch::empty(shape, rows.options());
+  const auto y = empty_output(rows, weight);
   launch_jet_waves_dot(waves_dot(rows, w1, w2, weight, orders),
                        pointer<float>(bias), pointer<float>(y),
                        getCurrentCUDAStream());
@@ -169,9 +167,7 @@ torch::Tensor small_jet_linear_cuda(const torch::Tensor& rows,
                                     const torch::Tensor& weight,
                                     const torch::Tensor& bias) {
   const int64_t count = rows.numel() / rows.size(-1);
-  auto shape = rows.sizes().vec();
-  shape.back() = weight.size(0);
-  const auto y = torch::empty(shape, rows.options());
+  const auto y = empty_output(rows, weight);
   launch_small_linear(count, count / rows.size(0), weight.size(0),
                       pointer<float>(rows), pointer<float>(weight),
                       pointer<float>(bias), pointer<float>(y),

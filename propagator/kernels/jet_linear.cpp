@@ -24,9 +24,7 @@ Tensor as_matrix(const Tensor& x) { return x.reshape({-1, x.size(-1)}); }
 
 Tensor linear_values(const Tensor& rows, const Tensor& weight,
                      const Tensor& bias) {
-  auto shape = rows.sizes().vec();
-  shape.back() = weight.size(0);
-  const auto out = torch::empty(shape, rows.options());
+  const auto out = empty_output(rows, weight);
   const auto x = as_matrix(rows), y = as_matrix(out);
   const int64_t values = x.size(0) / rows.size(0);
   const auto part = [&](const Tensor& all, bool of_values) {

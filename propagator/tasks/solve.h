@@ -135,7 +135,7 @@ class Solve : public train::Task {
   // The plane of pictures. Of three variables one is held, at S cells.
   struct Plane {
     int64_t up = 0, across = 1, held = -1;
-    std::vector<int64_t> cells = {0};
+    std::vector<int64_t> cells = {};
   };
   std::optional<Plane> plane() const;  // none of fewer variables, or more
   // Its fields beside the solution, and values (N, K) at the test points, as

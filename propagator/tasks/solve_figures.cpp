@@ -97,14 +97,12 @@ report::PanelRow row_of(const std::string& label, const std::string& bar_label,
 // Field f and its error, at one place beside each other, at several each in a
 // row of its own.
 void add_field(const report::FieldMaps& maps, size_t f,
-               const std::vector<std::string>& places,
+               const std::string& field, const std::vector<std::string>& places,
                std::vector<report::PanelRow>& rows) {
   const auto count = std::ssize(places);
   const auto part = [&](const Tensor& all) {
     return all.narrow(0, static_cast<int64_t>(f) * count, count);
   };
-  const auto& name = maps.names[f * places.size()];
-  const auto field = name.substr(0, name.find(','));
   const bool has_truth = maps.truth.defined();
   const auto mine = part(maps.answer);
   const auto truth = has_truth ? part(maps.truth) : Tensor();
@@ -230,6 +228,7 @@ std::vector<std::string> Solve::held_at(const Plane& plane) const {
 
 report::FieldMaps Solve::maps_of(const Answer& answer, const Plane& plane) {
   const auto across = axis(plane.across), up = axis(plane.up);
+  const auto places = held_at(plane);
   report::FieldMaps maps{
       .subject = fmt::format("{}{} cells", problem_->describe(),
                              eval_options_.per_axis),
@@ -238,7 +237,7 @@ report::FieldMaps Solve::maps_of(const Answer& answer, const Plane& plane) {
       .y = {.label = up.label, .first = up.last, .last = up.first},
       .answer = pictures(answer.fields, plane)};
   for (const auto& field : problem_->symbols.fields) {
-    for (const auto& at : held_at(plane)) {
+    for (const auto& at : places) {
       maps.names.push_back(at.empty() ? field
                                       : fmt::format("{}, {}", field, at));
     }
@@ -274,18 +273,19 @@ void Solve::draw(torch::nn::Module& module, const json& result, int64_t,
 void Solve::draw_maps(const Answer& answer, const Plane& plane,
                       report::Report& report) {
   const auto maps = maps_of(answer, plane);
+  const auto places = held_at(plane);
   const auto& fields = problem_->symbols.fields;
-  const auto place = fmt::format("over {} and {}", maps.y.label, maps.x.label);
+  const auto over = fmt::format("over {} and {}", maps.y.label, maps.x.label);
   for (size_t f = 0; f < fields.size(); ++f) {
     report::HeatMaps figure{.title = fields[f], .x = maps.x, .y = maps.y};
-    add_field(maps, f, held_at(plane), figure.rows);
+    add_field(maps, f, fields[f], places, figure.rows);
     report.figure("field-" + fields[f], figure,
-                  fmt::format("{} {}.", fields[f], place));
+                  fmt::format("{} {}.", fields[f], over));
   }
   report::HeatMaps figure{
       .title = "Residual of the equations", .x = maps.x, .y = maps.y};
   const auto residuals = pictures(answer.residuals, plane);
-  add_residuals(residuals, problem_->equations, held_at(plane), figure.rows);
+  add_residuals(residuals, problem_->equations, places, figure.rows);
   report.figure("residual", figure,
                 "What is left of each equation when the solution is put in.");
 }

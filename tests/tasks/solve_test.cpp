@@ -9,6 +9,7 @@
 namespace propagator::tasks {
 namespace {
 
+using testing::kDouble;
 using testing::near;
 using torch::Tensor;
 
@@ -30,6 +31,11 @@ Experiment experiment(const std::string& more,
       "test"));
 }
 
+std::shared_ptr<torch::nn::Module> prepared_model(const Experiment& e) {
+  e.task().prepare(0, kDouble);
+  return e.make_model(kDouble);
+}
+
 // The same by differentiating again and again in reverse: tokens of a point
 // network do not see each other, so that sums of outputs separate.
 double nested_equation(models::FieldNet& net, const Tensor& points) {
@@ -46,9 +52,7 @@ double nested_equation(models::FieldNet& net, const Tensor& points) {
 
 TEST(TasksSolve, EquationAgreesWithNestedReverseMode) {
   const auto e = experiment("model: {name: pinn, width: 8}\n");
-  const Runtime runtime{torch::kCPU, Precision::kFloat64};
-  e.task().prepare(0, runtime);
-  const auto model = e.make_model(runtime);
+  const auto model = prepared_model(e);
   auto& net = models::as_field_net(*model);
   const auto loss = e.task().loss(*model, data::Split::kTrain,
                                   torch::arange(36, torch::kInt64));
@@ -75,9 +79,7 @@ TEST(TasksSolve, EquationAgreesWithNestedReverseMode) {
 
 TEST(TasksSolve, BuiltInConditionsAreNoTermsOfTheLoss) {
   const auto e = experiment("built_in: yes\nmodel: {name: pinn, width: 8}\n");
-  const Runtime runtime{torch::kCPU, Precision::kFloat64};
-  e.task().prepare(0, runtime);
-  const auto model = e.make_model(runtime);
+  const auto model = prepared_model(e);
   const auto loss = e.task().loss(*model, data::Split::kTrain,
                                   torch::arange(36, torch::kInt64));
   // `periodic x: u` is less than a ring.
@@ -94,9 +96,7 @@ TEST(TasksSolve, BuiltInConditionsAreNoTermsOfTheLoss) {
 
 TEST(TasksSolve, WindowedModelsHaveAllTokensInTheLoss) {
   const auto e = experiment("model: {name: spformer-small}\n");
-  const Runtime runtime{torch::kCPU, Precision::kFloat64};
-  e.task().prepare(0, runtime);
-  const auto model = e.make_model(runtime);
+  const auto model = prepared_model(e);
   const auto all = torch::arange(36, torch::kInt64);
   const auto whole = e.task().loss(*model, data::Split::kTrain, all);
   // A mean over points: halves average to the whole.
@@ -146,10 +146,9 @@ class TasksSolveRun
         "keep_checkpoints: 9}\n" +
             std::string(GetParam().first),
         std::string("per_axis: 6, ") + GetParam().second);
-    return testing::trained_to(kSteps, e, runtime, folder / name, from);
+    return testing::trained_to(kSteps, e, kDouble, folder / name, from);
   }
 
-  const Runtime runtime{torch::kCPU, Precision::kFloat64};
   testing::TemporaryFolder folder;
 };
 
@@ -187,9 +186,7 @@ INSTANTIATE_TEST_SUITE_P(
 TEST(TasksSolve, AdaptivePointsGoWhereTheResidualIsLarge) {
   const auto e = experiment("model: {name: pinn, width: 4, layers: 1}\n",
                             "per_axis: 20, resample_every: 1");
-  const Runtime runtime{torch::kCPU, Precision::kFloat64};
-  e.task().prepare(0, runtime);
-  const auto model = e.make_model(runtime);
+  const auto model = prepared_model(e);
   {
     // u = tanh(20 (x - 0.5)) / 20: a residual near x = 0.5 alone.
     const torch::NoGradGuard no_grad;
@@ -218,9 +215,7 @@ TEST(TasksSolve, BalancedWeightsMoveFromThoseOfTheConfiguration) {
   const auto e = experiment(
       "model: {name: pinn, width: 8}\n"
       "loss: {balance: gradient_norm, balance_rate: 1, initial: 3}\n");
-  const Runtime runtime{torch::kCPU, Precision::kFloat64};
-  e.task().prepare(0, runtime);
-  const auto model = e.make_model(runtime);
+  const auto model = prepared_model(e);
   const auto before = e.task().state().at("weights").clone();
   EXPECT_EQ(before[1].item<double>(), 3);
   e.task().begin_step(*model, 0);
@@ -238,9 +233,7 @@ TEST(TasksSolve, LaterPointsCountOnceEarlierOnesAreSolved) {
   const std::string model = "model: {name: pinn, width: 8}\n";
   const auto equation = [&](const std::string& loss, bool ordered) {
     const auto e = experiment(model + loss);
-    const Runtime runtime{torch::kCPU, Precision::kFloat64};
-    e.task().prepare(0, runtime);
-    const auto net = e.make_model(runtime);
+    const auto net = prepared_model(e);
     if (ordered) e.task().begin_step(*net, 0);
     // Point by point: 6 in x, and in t, which varies fastest.
     std::vector<double> squares;
@@ -286,9 +279,7 @@ TEST(TasksSolve, MapsAreTheNetworksAnswerBesideTheExactSolution) {
       "  exact: u = sin(x - 3*t)\n"
       "model: {name: pinn, width: 8}\neval: {per_axis: 4}\n",
       "test"));
-  const Runtime runtime{torch::kCPU, Precision::kFloat64};
-  e.task().prepare(0, runtime);
-  const auto model = e.make_model(runtime);
+  const auto model = prepared_model(e);
   const auto maps = e.task().maps(*model);
   ASSERT_TRUE(maps.has_value());
   EXPECT_EQ(maps->model, "pinn");
@@ -321,9 +312,7 @@ TEST(TasksSolve, MapsOfThreeVariablesAreSlicesOfTime) {
       "  exact: u = sin(x - t)*cos(y - t)\n"
       "model: {name: pinn, width: 8}\neval: {per_axis: 5}\n",
       "test"));
-  const Runtime runtime{torch::kCPU, Precision::kFloat64};
-  e.task().prepare(0, runtime);
-  const auto maps = e.task().maps(*e.make_model(runtime));
+  const auto maps = e.task().maps(*prepared_model(e));
   ASSERT_TRUE(maps.has_value());
   EXPECT_EQ(maps->names,
             (std::vector<std::string>{"u, t = 0.2", "u, t = 1", "u, t = 1.8"}));
