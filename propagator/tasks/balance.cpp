@@ -56,7 +56,8 @@ double kernel_diagonal(const std::vector<Tensor>& residuals,
 
 Tensor mean_squares(const std::vector<std::vector<Tensor>>& terms) {
   // All squares at once: on a GPU there is a call less for each of them there,
-  // and three on the way back.
+  // and three on the way back. Their sums are double: rounded to float32, a
+  // loss hides the small steps by which L-BFGS leaves a plateau.
   std::vector<Tensor> residuals;
   std::vector<int64_t> sizes;
   for (const auto& term : terms) {
@@ -65,7 +66,10 @@ Tensor mean_squares(const std::vector<std::vector<Tensor>>& terms) {
       sizes.push_back(residual.numel());
     }
   }
-  const auto squares = torch::cat(residuals).square().split_with_sizes(sizes);
+  const auto squares = torch::cat(residuals)
+                           .to(torch::kFloat64)
+                           .square()
+                           .split_with_sizes(sizes);
   auto next = squares.begin();
   std::vector<Tensor> sums;
   for (const auto& term : terms) {

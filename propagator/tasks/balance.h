@@ -23,7 +23,8 @@ enum class Balance { kFixed, kGradientNorm, kNtk, kUncertainty };
 // What a term of a loss is made of: the loss is the sum of mean squares.
 using TermResiduals = std::function<std::vector<torch::Tensor>()>;
 
-// Of each term, summed over its residuals: (terms).
+// Of each term, summed over its residuals: (terms), in float64 for residuals of
+// any type.
 torch::Tensor mean_squares(
     const std::vector<std::vector<torch::Tensor>>& terms);
 

@@ -40,6 +40,21 @@ TEST(TasksBalance, MeanSquaresOfATermAddUp) {
       [&](const Tensor& y) { return squares(y).square().sum(); }, x));
 }
 
+// A search along a line sees what a float32 sum would round away.
+TEST(TasksBalance, MeanSquaresOfFloatsShowASmallChange) {
+  auto x = torch::full({10000}, 0.25, torch::kFloat32);
+  const double before = mean_squares({{x}}).item<double>();
+  EXPECT_EQ(before, 0.0625);
+  x[7] += 1e-5;
+  const double after = x[7].item<double>();
+  EXPECT_NEAR(mean_squares({{x}}).item<double>() - before,
+              (after * after - 0.0625) / 10000, 1e-16);
+  x.set_requires_grad(true);
+  mean_squares({{x}}).sum().backward();
+  EXPECT_EQ(x.grad().scalar_type(), torch::kFloat32);
+  EXPECT_NEAR(x.grad()[0].item<double>(), 2 * 0.25 / 10000, 1e-10);
+}
+
 TEST(TasksBalance, GradientsBecomeEquallyLong) {
   // The loss has s² and so has its gradient.
   const auto weights = Linear().weights(Balance::kGradientNorm, 3);
