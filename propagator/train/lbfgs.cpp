@@ -15,6 +15,13 @@ namespace {
 // Of the steepest descent's usual first step, after a search that failed.
 constexpr double kSmall = 0.01;
 
+// Noise is measured at so many places, so many last digits of the parameters
+// apart: near enough for the loss to be smooth. This many standard deviations
+// of it are allowed for.
+constexpr size_t kPlaces = 9;
+constexpr double kDigits = 100;
+constexpr double kDeviations = 4;
+
 const torch::Tensor& checked(const torch::Tensor& values) {
   const auto type = values.scalar_type();
   if (type != torch::kFloat64 && type != torch::kFloat32) {
@@ -23,6 +30,12 @@ const torch::Tensor& checked(const torch::Tensor& values) {
                     torch::toString(type)));
   }
   return values;
+}
+
+double last_digit(const torch::Tensor& values) {
+  return values.scalar_type() == torch::kFloat64
+             ? std::numeric_limits<double>::epsilon()
+             : std::numeric_limits<float>::epsilon();
 }
 
 }  // namespace
@@ -109,6 +122,16 @@ Lbfgs::Reading Lbfgs::evaluate(const DeviceClosure& closure) {
           .largest_direction = n[7]};
 }
 
+Lbfgs::Reading Lbfgs::look(const DeviceClosure& closure, double step) {
+  torch::add_out(parameters_.values(), origin_, direction_, step);
+  try {
+    return evaluate(closure);
+  } catch (...) {
+    back_to_origin();
+    throw;
+  }
+}
+
 Lbfgs::Outcome Lbfgs::step(const Closure& closure) {
   return step(DeviceClosure(
       [&] { return torch::full({}, closure(), torch::kFloat64); }));
@@ -143,10 +166,25 @@ double Lbfgs::steepest_step() const {
 double Lbfgs::noise() const {
   // Rounding of the parameters alone moves the loss by ε Σ |x_i g_i|. For a sum
   // of squared small residuals that is far more than ε times the loss.
-  const double epsilon = origin_.scalar_type() == torch::kFloat64
-                             ? std::numeric_limits<double>::epsilon()
-                             : std::numeric_limits<float>::epsilon();
-  return epsilon * std::max(2 * std::abs(now_.loss), now_.weighted);
+  const double epsilon = last_digit(origin_);
+  // What was found by measuring goes with the residuals, like the root of the
+  // loss.
+  return std::max(epsilon * std::max(2 * std::abs(now_.loss), now_.weighted),
+                  root_noise_ * std::sqrt(std::abs(now_.loss)));
+}
+
+bool Lbfgs::finds_noise(const DeviceClosure& closure) {
+  const double apart = kDigits * last_digit(origin_) *
+                       (origin_.norm() / direction_.norm()).item<double>();
+  std::vector<double> losses;
+  for (size_t n = 0; n < kPlaces; ++n) {
+    losses.push_back(look(closure, static_cast<double>(n) * apart).loss);
+  }
+  back_to_origin();
+  const double found = kDeviations * noise_of(losses);
+  if (!(found > noise()) || now_.loss == 0) return false;
+  root_noise_ = found / std::sqrt(std::abs(now_.loss));
+  return true;
 }
 
 void Lbfgs::iterate(const DeviceClosure& closure) {
@@ -164,7 +202,12 @@ void Lbfgs::iterate(const DeviceClosure& closure) {
     stop_ = LbfgsStop::kNotDescent;
     return;
   }
-  if (advance(closure, slope, steepest ? steepest_step() : options_.lr)) return;
+  const double first_step = steepest ? steepest_step() : options_.lr;
+  if (advance(closure, slope, first_step)) return;
+  if (saw_finite_ && finds_noise(closure) &&
+      advance(closure, slope, first_step)) {
+    return;
+  }
   if (!steepest) {
     turn_steepest();
     if (advance(closure, slope, kSmall * steepest_step())) return;
@@ -180,8 +223,7 @@ bool Lbfgs::advance(const DeviceClosure& closure, double slope,
   double last_step = 0;
   saw_finite_ = false;
   const auto at = [&](double step) -> LinePoint {
-    torch::add_out(values, origin_, direction_, step);
-    last = evaluate(closure);
+    last = look(closure, step);
     last_step = step;
     if (last.is_finite()) saw_finite_ = true;
     if (last.is_finite() && last.loss < lowest.loss) {
@@ -190,13 +232,8 @@ bool Lbfgs::advance(const DeviceClosure& closure, double slope,
     }
     return {step, last.loss, last.slope};
   };
-  LineResult found;
-  try {
-    found = search({0, now_.loss, slope}, first_step, at, {.noise = noise()});
-  } catch (...) {
-    back_to_origin();
-    throw;
-  }
+  const auto found =
+      search({0, now_.loss, slope}, first_step, at, {.noise = noise()});
   const double step = found.point.step;
   if (step == 0) {
     back_to_origin();
@@ -207,7 +244,7 @@ bool Lbfgs::advance(const DeviceClosure& closure, double slope,
     gradients.copy_(lowest_gradient_);
     last = lowest;
   }
-  accept(last, step);
+  accept(last, step, slope);
   return true;
 }
 
@@ -216,13 +253,15 @@ void Lbfgs::back_to_origin() {
   parameters_.gradients().copy_(gradient_);
 }
 
-void Lbfgs::accept(const Reading& reading, double step) {
+void Lbfgs::accept(const Reading& reading, double step, double slope) {
   // The difference of the rounded parameters, not step · direction: near the
   // end float32 rounds much of a small step away.
   history_.offer(parameters_.values() - origin_,
                  parameters_.gradients() - gradient_);
   ++iterations_;
-  const double change = std::abs(reading.loss - now_.loss);
+  // Losses may be equal by rounding; then the slope says how far they are.
+  const double change =
+      std::max(std::abs(reading.loss - now_.loss), -slope * step);
   const double scale = std::max(std::abs(reading.loss), std::abs(now_.loss));
   now_ = reading;
   if (now_.largest <= options_.tolerance_gradient) {
@@ -237,13 +276,14 @@ std::map<std::string, torch::Tensor> Lbfgs::state() const {
   auto state = history_.state();
   state["counters"] = torch::tensor(
       {iterations_, evaluations_, static_cast<int64_t>(stop_)}, torch::kInt64);
-  state["last"] = torch::tensor({now_.loss, now_.norm}, torch::kFloat64);
+  state["last"] =
+      torch::tensor({now_.loss, now_.norm, root_noise_}, torch::kFloat64);
   return state;
 }
 
 void Lbfgs::restore(const std::map<std::string, torch::Tensor>& state) {
   const auto counters = state_entry(state, "counters", torch::kInt64, {3});
-  const auto last = state_entry(state, "last", torch::kFloat64, {2});
+  const auto last = state_entry(state, "last", torch::kFloat64, {3});
   const int64_t* count = counters.data_ptr<int64_t>();
   const auto stop = static_cast<LbfgsStop>(count[2]);
   if (count[0] < 0 || count[1] < 0 || config::name_of(stop) == "?") {
@@ -255,6 +295,7 @@ void Lbfgs::restore(const std::map<std::string, torch::Tensor>& state) {
   iterations_ = count[0], evaluations_ = count[1], stop_ = stop;
   now_.loss = last.data_ptr<double>()[0];
   now_.norm = last.data_ptr<double>()[1];
+  root_noise_ = last.data_ptr<double>()[2];
 }
 
 }  // namespace propagator::train

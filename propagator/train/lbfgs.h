@@ -41,9 +41,11 @@ std::string reason(LbfgsStop stop, Precision precision = Precision::kFloat32);
 //
 // A step first evaluates the loss where the parameters are, so that between
 // steps the function may change (new points, other weights), and then goes on
-// for some iterations. The loss never rises within a step. A search that fails
-// drops the history and tries the steepest descent once with a small step; if
-// that fails too, the optimiser has stopped, and every later step returns at
+// for some iterations. Within a step the loss rises by no more than rounding
+// does to it: in float32 slopes are still right where losses no longer are. So
+// a search that fails first measures this noise and tries again with it; then
+// it drops the history and tries the steepest descent once with a small step.
+// If that fails too, the optimiser has stopped, and every later step returns at
 // once. The parameters are then at the last point accepted, and so they are
 // when the closure throws.
 class Lbfgs {
@@ -93,14 +95,19 @@ class Lbfgs {
     bool is_finite() const;
   };
   Reading evaluate(const DeviceClosure& closure);
+  // At this step along direction_. A closure that throws leads back to origin_.
+  Reading look(const DeviceClosure& closure, double step);
   void iterate(const DeviceClosure& closure);
   // A search along direction_; false, with the parameters back at origin_, if
   // it found nothing lower.
   bool advance(const DeviceClosure& closure, double slope, double first_step);
+  // Looks along direction_; true if there is more noise than was known.
+  bool finds_noise(const DeviceClosure& closure);
   void back_to_origin();
-  void accept(const Reading& reading, double step);
+  // `slope`: where the step began.
+  void accept(const Reading& reading, double step, double slope);
   double steepest_step() const;
-  double noise() const;  // what rounding does to the loss
+  double noise() const;  // how far rounding may move the loss
 
   LbfgsOptions options_;
   FlatParameters& parameters_;
@@ -110,6 +117,7 @@ class Lbfgs {
   torch::Tensor origin_, gradient_, direction_, lowest_gradient_;
   Reading now_;             // at the parameters
   bool saw_finite_ = true;  // the last search did
+  double root_noise_ = 0;   // the noise found, of a loss of 1
   int64_t iterations_ = 0, evaluations_ = 0;
   LbfgsStop stop_ = LbfgsStop::kNone;
 };

@@ -19,7 +19,6 @@ constexpr double kSlow = 0.66;   // left of an interval: slow, if more
 constexpr double kHalf = 0.5;
 constexpr double kLeastGrowth = 1.1;   // of the step, from the point before
 constexpr double kLargestGrowth = 10;  // the last one
-constexpr int64_t kTries = 8;          // of steps that noise hides
 
 // Where the cubic with the values and slopes of `a` and `b` has its minimum, as
 // t in a + t (b - a); NaN if it has none. With h = b - a it is
@@ -88,22 +87,17 @@ class Search {
   }
   // The value says nothing here, but the slope does.
   bool is_level_in_noise(const LinePoint& p) const {
-    return std::abs(p.value - start_.value) <= noise_ &&
+    return p.value - start_.value <= noise_ &&
            start_.value - enough(p) <= noise_ && is_level(p);
   }
-  // Where noise lifts the value above the start, other steps are tried.
-  bool is_end(const LinePoint& p) {
-    if (is_wolfe(p)) return true;
-    if (!is_level_in_noise(p)) return false;
-    return p.value <= start_.value || ++lifted_ == kTries;
+  bool is_end(const LinePoint& p) const {
+    return is_wolfe(p) || is_level_in_noise(p);
   }
   LineResult end(const LinePoint& p) const {
     if (is_wolfe(p)) {
       return {p, evaluations_, true, "the strong Wolfe conditions hold"};
     }
-    const std::string reason = "the change left is rounding noise";
-    if (p.value > start_.value) return best(reason);
-    return {p, evaluations_, false, reason};
+    return {p, evaluations_, false, "the change left is rounding noise"};
   }
   LineResult best(const std::string& reason) const {
     return {lowest_, evaluations_, false, reason};
@@ -156,7 +150,7 @@ class Search {
   const std::function<LinePoint(double)>& evaluate_;
   LineOptions options_;
   double noise_;
-  int64_t evaluations_ = 0, lifted_ = 0;
+  int64_t evaluations_ = 0;
 };
 
 }  // namespace
@@ -171,6 +165,24 @@ LineResult search(const LinePoint& start, double first_step,
                     start.step, first_step));
   }
   return Search(start, evaluate, options).run(first_step);
+}
+
+double noise_of(std::span<const double> values) {
+  constexpr size_t kOrder = 4;
+  if (values.size() <= kOrder) {
+    throw UsageError(
+        fmt::format("[noise_of] expected at least {} values, got {}",
+                    kOrder + 1, values.size()));
+  }
+  double squares = 0;
+  const size_t count = values.size() - kOrder;
+  for (size_t n = 0; n < count; ++n) {
+    const double* v = values.data() + n;
+    const double difference = v[0] - 4 * v[1] + 6 * v[2] - 4 * v[3] + v[4];
+    squares += difference * difference;
+  }
+  // Independent errors add up to 1 + 16 + 36 + 16 + 1 variances.
+  return std::sqrt(squares / (70.0 * static_cast<double>(count)));
 }
 
 }  // namespace propagator::train

@@ -2,6 +2,7 @@
 
 #include <cstdint>
 #include <functional>
+#include <span>
 #include <string>
 
 namespace propagator::train {
@@ -15,7 +16,7 @@ struct LineOptions {
   double c1 = 1e-4;
   double c2 = 0.9;
   int64_t evaluations = 25;  // at most
-  double noise = 0;  // values that differ by less may differ by rounding
+  double noise = 0;  // values that differ by no more may differ by rounding
 };
 
 struct LineResult {
@@ -30,14 +31,20 @@ struct LineResult {
 // grows the step until an interval must hold one, then narrows the interval at
 // the minima of cubics (Nocedal & Wright, algorithms 3.5 and 3.6). A value or
 // slope that is not finite counts as +∞. Where the decrease to be expected is
-// below the noise, a value no higher than the start's and a good slope will do
-// (after Hager & Zhang's approximate Wolfe conditions); `wolfe` is then false.
+// below the noise, a good slope and a value above the start's by no more than
+// the noise will do (after Hager & Zhang's approximate Wolfe conditions);
+// `wolfe` is then false.
 //
-// `start` is φ at step 0. What is returned is never above it, and is `start`,
-// the last point evaluated or the lowest one: a caller who keeps the gradients
-// of these three has the one it needs.
+// `start` is φ at step 0. What is returned is `start`, the last point evaluated
+// or the lowest one: a caller who keeps the gradients of these three has the
+// one it needs.
 LineResult search(const LinePoint& start, double first_step,
                   const std::function<LinePoint(double)>& evaluate,
                   const LineOptions& options = {});
+
+// The standard deviation of what rounding adds to a smooth function, from its
+// values at five or more places equally far apart: the fourth differences of
+// the smooth part vanish, those of noise do not (Hamming's table).
+double noise_of(std::span<const double> values);
 
 }  // namespace propagator::train
