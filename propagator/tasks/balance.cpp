@@ -3,6 +3,8 @@
 #include <torch/autograd.h>
 #include <torch/utils.h>
 
+#include <numeric>
+
 #include "propagator/core/random.h"
 
 namespace propagator::tasks {
@@ -52,32 +54,47 @@ double kernel_diagonal(const std::vector<Tensor>& residuals,
   return sum;
 }
 
-}  // namespace
-
-Tensor mean_squares(const std::vector<std::vector<Tensor>>& terms) {
-  // All squares at once: on a GPU there is a call less for each of them there,
-  // and three on the way back. Their sums are double: rounded to float32, a
-  // loss hides the small steps by which L-BFGS leaves a plateau.
-  std::vector<Tensor> residuals;
-  std::vector<int64_t> sizes;
-  for (const auto& term : terms) {
-    for (const auto& residual : term) {
-      residuals.push_back(residual.flatten());
-      sizes.push_back(residual.numel());
+// Row k times squares, one after the other, is the sum of means of term k.
+Tensor averages_over(const std::vector<std::vector<int64_t>>& sizes,
+                     const torch::TensorOptions& options) {
+  int64_t numbers = 0;
+  for (const auto& term : sizes) {
+    numbers = std::accumulate(term.begin(), term.end(), numbers);
+  }
+  const torch::NoGradGuard no_grad;
+  auto averages = torch::zeros({std::ssize(sizes), numbers}, options);
+  int64_t begin = 0;
+  for (int64_t row = 0; row < std::ssize(sizes); ++row) {
+    for (const int64_t size : sizes[static_cast<size_t>(row)]) {
+      averages[row]
+          .narrow(0, begin, size)
+          .fill_(1.0 / static_cast<double>(size));
+      begin += size;
     }
   }
-  const auto squares = torch::cat(residuals)
-                           .to(torch::kFloat64)
-                           .square()
-                           .split_with_sizes(sizes);
-  auto next = squares.begin();
-  std::vector<Tensor> sums;
+  return averages;
+}
+
+}  // namespace
+
+Tensor MeanSquares::operator()(const std::vector<std::vector<Tensor>>& terms) {
+  std::vector<Tensor> residuals;
+  Sizes sizes;
   for (const auto& term : terms) {
-    auto sum = (next++)->mean();
-    for (size_t n = 1; n < term.size(); ++n) sum = sum + (next++)->mean();
-    sums.push_back(sum);
+    auto& of_term = sizes.emplace_back();
+    for (const auto& residual : term) {
+      residuals.push_back(residual.flatten());
+      of_term.push_back(residual.numel());
+    }
   }
-  return torch::stack(sums);
+  // Sums are double: rounded to float32, a loss hides the small steps by which
+  // L-BFGS leaves a plateau.
+  const auto squares = torch::cat(residuals).to(torch::kFloat64).square();
+  auto& averages = averages_[sizes];
+  if (!averages.defined()) {
+    averages = averages_over(sizes, squares.options());
+  }
+  return averages.mv(squares);
 }
 
 std::vector<double> balanced_weights(Balance balance,
@@ -92,7 +109,7 @@ std::vector<double> balanced_weights(Balance balance,
                               fmt::format("balance/{}/{}", sizes.size(), step));
     sizes.push_back(balance == Balance::kNtk
                         ? kernel_diagonal(residuals, parameters, stream)
-                        : std::sqrt(squared_gradient(mean_squares({residuals}),
+                        : std::sqrt(squared_gradient(MeanSquares()({residuals}),
                                                      parameters, false)));
   }
   std::vector<double> weights;

@@ -3,6 +3,7 @@
 #include <torch/types.h>
 
 #include <functional>
+#include <map>
 #include <vector>
 
 #include "propagator/core/config.h"
@@ -23,10 +24,20 @@ enum class Balance { kFixed, kGradientNorm, kNtk, kUncertainty };
 // What a term of a loss is made of: the loss is the sum of mean squares.
 using TermResiduals = std::function<std::vector<torch::Tensor>()>;
 
-// Of each term, summed over its residuals: (terms), in float64 for residuals of
-// any type.
-torch::Tensor mean_squares(
-    const std::vector<std::vector<torch::Tensor>>& terms);
+// Mean squares of residuals, summed for each term: (terms), in float64 for
+// residuals of any type. They are one product with a matrix that is made once
+// for all residuals of the same sizes, on one device: a GPU has a few calls to
+// make in place of several for each residual, and a graph of them finds it
+// where it was.
+class MeanSquares {
+ public:
+  torch::Tensor operator()(
+      const std::vector<std::vector<torch::Tensor>>& terms);
+
+ private:
+  using Sizes = std::vector<std::vector<int64_t>>;
+  std::map<Sizes, torch::Tensor> averages_;  // (terms, numbers)
+};
 
 // Weights that balance the terms by gradient_norm or ntk, the first having
 // `first`. A term whose residuals do not depend on the parameters, or vanish,

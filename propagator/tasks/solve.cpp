@@ -372,7 +372,7 @@ train::Loss Solve::loss(torch::nn::Module& module, data::Split split,
   std::vector<std::vector<Tensor>> residuals{
       training ? in_order_of_time(left.equations, where) : left.equations};
   residuals.insert(residuals.end(), left.faces.begin(), left.faces.end());
-  const auto terms = mean_squares(residuals);
+  const auto terms = mean_squares_(residuals);
   train::Loss loss;
   auto weights = training ? weights_ : fixed_weights_;
   if (training && loss_options_.balance == Balance::kUncertainty) {

@@ -173,6 +173,7 @@ class Solve : public train::Task {
   torch::Tensor slab_of_;     // (N), the slab of time that a window begins in
   torch::Tensor counts_;      // (slabs), how much its points count
   std::vector<Face> faces_;
+  MeanSquares mean_squares_;
   torch::Tensor weights_;        // of the terms, in training
   torch::Tensor fixed_weights_;  // and in validation
   std::optional<physics::Reference> reference_;

@@ -108,7 +108,7 @@ json Solve::evaluate(torch::nn::Module& module, data::Split) {
     const auto left = residuals_.of_faces(model, first_faces());
     for (size_t n = 0; n < left.size(); ++n) {
       result["conditions"][names[n + 1]] =
-          mean_squares({left[n]}).sqrt().item<double>();
+          MeanSquares()({left[n]}).sqrt().item<double>();
     }
   }
   if (const auto* solution = reference()) {

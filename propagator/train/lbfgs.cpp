@@ -32,6 +32,10 @@ const torch::Tensor& checked(const torch::Tensor& values) {
   return values;
 }
 
+const char* finer(Precision precision) {
+  return precision == Precision::kFloat32 ? "fp64" : "fp32";
+}
+
 double last_digit(const torch::Tensor& values) {
   return values.scalar_type() == torch::kFloat64
              ? std::numeric_limits<double>::epsilon()
@@ -58,8 +62,6 @@ void LbfgsOptions::describe(config::Schema& s) {
 }
 
 std::string reason(LbfgsStop stop, Precision precision) {
-  const bool coarse =
-      precision == Precision::kTF32 || precision == Precision::kBFloat16;
   switch (stop) {
     case LbfgsStop::kNone:
       return "it has not stopped";
@@ -71,9 +73,10 @@ std::string reason(LbfgsStop stop, Precision precision) {
       return fmt::format(
           "no step lowers the loss, not even a small one against the gradient: "
           "rounding hides what is left{}, or the gradient is wrong",
-          coarse ? fmt::format(" ({} rounds early; fp32 goes further)",
-                               config::name_of(precision))
-                 : "");
+          precision == Precision::kFloat64
+              ? ""
+              : fmt::format(" (in {}; {} goes further)",
+                            config::name_of(precision), finer(precision)));
     case LbfgsStop::kNotDescent:
       return "the gradient is too small to give a direction of descent";
     case LbfgsStop::kNotFinite:

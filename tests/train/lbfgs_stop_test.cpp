@@ -181,9 +181,13 @@ TEST(TrainLbfgs, EveryStopHasANameAndASentence) {
     EXPECT_EQ(config::value_of<LbfgsStop>(name), stop);
     EXPECT_GT(reason(stop).size(), 10u);
   }
-  const auto stuck = reason(LbfgsStop::kLineSearch, Precision::kTF32);
-  EXPECT_NE(stuck.find("tf32 rounds early; fp32 goes further"),
-            std::string::npos);
+  const auto stuck = [](Precision precision, const std::string& hint) {
+    return reason(LbfgsStop::kLineSearch, precision).find(hint) !=
+           std::string::npos;
+  };
+  EXPECT_TRUE(stuck(Precision::kTF32, "in tf32; fp32 goes further"));
+  EXPECT_TRUE(stuck(Precision::kFloat32, "in fp32; fp64 goes further"));
+  EXPECT_FALSE(stuck(Precision::kFloat64, "goes further"));
   config::Schema schema;
   LbfgsOptions options;
   options.describe(schema);
