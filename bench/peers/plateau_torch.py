@@ -2,8 +2,8 @@
 stays: PINNsFormer, a grid of windows of 5 tokens, steps of 20 iterations with
 the strong Wolfe search, derivatives as the document's scripts take them.
 
-At first every network learns an answer that does not depend on x, with a loss
-near 0.2. From there it may fall by less at a step than float32 shows of it.
+A network may first learn an answer that does not depend on x, with a loss near
+0.2. From there it may fall by less at a step than float32 shows of it.
 
 Examples:
   plateau_torch.py --per-axis 17 --steps 30
@@ -20,6 +20,7 @@ import numpy as np
 import torch
 
 import wave_problem
+from common_torch import set_up
 from wave_torch import Nested, PinnsFormer
 
 
@@ -53,6 +54,8 @@ def main():
     parser.add_argument("--device", default="cpu")
     parser.add_argument("--precision", choices=["fp32", "fp64"], default="fp32")
     args = parser.parse_args()
+    args.on_cpu = args.device == "cpu"
+    set_up(args)
 
     options = {"device": args.device, "dtype": torch.float32
                if args.precision == "fp32" else torch.float64}
