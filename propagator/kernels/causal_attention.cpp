@@ -94,6 +94,14 @@ torch::Tensor pack(const torch::Tensor& x) {
   return x.transpose(1, 2).flatten(2).contiguous();
 }
 
+// Less the row of a token that every query sees. A softmax and its gradient do
+// not know what all keys, or all values, have in common; left in, its rounding
+// becomes a gradient.
+torch::Tensor apart(const torch::Tensor& x, int64_t prefix) {
+  const int64_t seen = std::clamp<int64_t>(prefix, 1, x.size(2)) - 1;
+  return x - x.narrow(2, seen, 1);
+}
+
 torch::Tensor causal_scores(const torch::Tensor& q, const torch::Tensor& k,
                             int64_t prefix, bool sees_itself) {
   return attention_scores(
@@ -113,7 +121,7 @@ PackedAttention packed_causal_attention(const torch::Tensor& qkv, int64_t heads,
     return packed_causal_attention_cuda(qkv, heads, prefix, sees_itself);
   }
   const auto [q, k, v] = unpack(qkv, heads);
-  const auto scores = causal_scores(q, k, prefix, sees_itself);
+  const auto scores = causal_scores(q, apart(k, prefix), prefix, sees_itself);
   return {pack(torch::matmul(torch::softmax(scores, -1), v)),
           torch::logsumexp(scores, -1)};
 }
@@ -127,7 +135,8 @@ torch::Tensor packed_causal_attention_backward(const torch::Tensor& grad,
     return packed_causal_attention_backward_cuda(grad, qkv, forward, heads,
                                                  prefix, sees_itself);
   }
-  const auto [q, k, v] = unpack(qkv, heads);
+  const auto [q, all_keys, all_values] = unpack(qkv, heads);
+  const auto k = apart(all_keys, prefix), v = apart(all_values, prefix);
   const double scale = 1 / std::sqrt(static_cast<double>(q.size(3)));
   const auto p = torch::exp(causal_scores(q, k, prefix, sees_itself) -
                             forward.log_sum.unsqueeze(-1));

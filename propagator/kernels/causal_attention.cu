@@ -20,9 +20,19 @@ constexpr int kAtOnce = 2;  // groups of 8 rows that a backward step takes
 template <int kDepth, bool kTf32>
 constexpr int kBlocks = kDepth == 64 ? 2 : 3 + kTf32;
 
+// Keys and values are taken as differences from those of one token that every
+// query sees. A softmax does not move when all keys do, nor its gradient when
+// all values do; so what tokens have in common drops out before it is rounded.
+// Left in, its rounding becomes a gradient, which for tokens that are much
+// alike is larger than the true one.
 struct Problem {
   int heads, tokens, prefix, itself;
   float scale, scale2;  // 1/√D, and log2(e)/√D for exp2
+
+  // The key or value of that token, in rows of one head.
+  __device__ const float* origin(const float* x, int stride) const {
+    return token(x, stride, max(prefix, 1) - 1);
+  }
 
   // Query i sees the keys j < keys_seen(i), which does not decrease with i.
   __device__ int keys_seen(int query) const {
@@ -84,6 +94,7 @@ __device__ void for_each_key_chunk(const Problem& p, const Queries& queries,
   __shared__ Tile<kDepth> keys[2], values[2];
   k = this_head<kDepth>(k, stride, p);
   v = this_head<kDepth>(v, stride, p);
+  const float *k0 = p.origin(k, stride), *v0 = p.origin(v, stride);
   Chunk<kDepth, kTf32> key, value;
   for_each_chunk(
       0, p.keys_seen(queries.block + kRows - 1),
@@ -92,8 +103,8 @@ __device__ void for_each_key_chunk(const Problem& p, const Queries& queries,
         value.load(v, stride, first, p.tokens);
       },
       [&](int buffer) {
-        key.store(keys[buffer]);
-        value.store(values[buffer]);
+        key.store(keys[buffer], k0);
+        value.store(values[buffer], v0);
       },
       [&](int first, int buffer) {
         step(first, keys[buffer].at, values[buffer].at);
@@ -101,7 +112,9 @@ __device__ void for_each_key_chunk(const Problem& p, const Queries& queries,
 }
 
 // exp(score - peak) takes the place of the scores; peaks are in powers of 2.
-template <int kDepth, int kGroups>
+// Totals are of the weights as rounded for their products: the mean of values
+// that are all the same must be that value.
+template <bool kTf32, int kDepth, int kGroups>
 __device__ void soften(float (&score)[kGroups][4], float (&peak)[2],
                        float (&total)[2], Sums<kDepth>& sum, float scale2) {
 #pragma unroll
@@ -124,7 +137,8 @@ __device__ void soften(float (&score)[kGroups][4], float (&peak)[2],
     for (int g = 0; g < kGroups; ++g) {
 #pragma unroll
       for (int i = 2 * half; i < 2 * half + 2; ++i) {
-        score[g][i] = exp2_fast(fmaf(score[g][i], scale2, -peak[half]));
+        score[g][i] =
+            stored<kTf32>(exp2_fast(fmaf(score[g][i], scale2, -peak[half])));
         total[half] += score[g][i];
       }
     }
@@ -148,7 +162,7 @@ __global__ void __launch_bounds__(kThreads, kBlocks<kDepth, kTf32>)
         float score[kChunk / 8][4] = {};
         add_scores<kTf32>(score, query, keys);
         mine.hide(score, first, p);
-        soften(score, peak, total, sum, p.scale2);
+        soften<kTf32>(score, peak, total, sum, p.scale2);
 #pragma unroll
         for (int g = 0; g < kChunk / 8; ++g) {
           add_weighted<kTf32>(sum, score[g], group<kDepth>(values, g));
@@ -166,21 +180,26 @@ __global__ void __launch_bounds__(kThreads, kBlocks<kDepth, kTf32>)
     }
   }
   store_sums(this_head<kDepth>(out, out_stride, p), out_stride, mine.warp,
-             p.tokens, sum, inverse);
+             p.tokens, sum, inverse,
+             p.origin(this_head<kDepth>(v, stride, p), stride));
 }
 
-// Σ_d out_d dout_d of one row, shared by the four lanes of that row. dout is
-// rounded as for its products with the values, of which `out` is the mean:
-// where one key has all the weight the two must be the same, for what is left
-// of their difference is taken for a gradient, and grows from layer to layer.
+// Σ_d (out_d - v0_d) dout_d of one row, shared by the four lanes of that row.
+// dout is rounded as for its products with the values, of which `out` is the
+// mean: where one key has all the weight the two must be the same, for what is
+// left of their difference is taken for a gradient, and grows from layer to
+// layer.
 template <int kDepth, bool kTf32>
-__device__ float mean_product(const float* out, const float* dout) {
+__device__ float mean_product(const float* out, const float* v0,
+                              const float* dout) {
   float sum = 0;
 #pragma unroll
   for (int k = 0; k < kDepth / 8; ++k) {
-    const float2 a = load2(out + 8 * k + 2 * lane_pair());
-    const float2 b = load2(dout + 8 * k + 2 * lane_pair());
-    sum += a.x * stored<kTf32>(b.x) + a.y * stored<kTf32>(b.y);
+    const int at = 8 * k + 2 * lane_pair();
+    const float2 a = load2(out + at), zero = load2(v0 + at);
+    const float2 b = load2(dout + at);
+    sum += (a.x - zero.x) * stored<kTf32>(b.x) +
+           (a.y - zero.y) * stored<kTf32>(b.y);
   }
   return sum;
 }
@@ -208,6 +227,7 @@ __global__ void __launch_bounds__(kThreads, kBlocks<kDepth, kTf32>)
     norm[half] = token(lse, p.tokens, blockIdx.x)[i];
     mean[half] = mean_product<kDepth, kTf32>(
         token(this_head<kDepth>(out, out_stride, p), out_stride, i),
+        p.origin(this_head<kDepth>(v, stride, p), stride),
         token(dout, out_stride, i));
   }
 #pragma unroll
@@ -224,7 +244,7 @@ __global__ void __launch_bounds__(kThreads, kBlocks<kDepth, kTf32>)
 #pragma unroll
       for (int i = 0; i < 4; ++i) {
         const float part = exp2_fast(fmaf(score[g][i], p.scale2, -norm[i / 2]));
-        weight[g][i] = part * (weight[g][i] - mean[i / 2]);
+        weight[g][i] = stored<kTf32>(part * (weight[g][i] - mean[i / 2]));
       }
       add_weighted<kTf32>(sum, weight[g], group<kDepth>(keys, g));
     }
@@ -284,8 +304,10 @@ __global__ void __launch_bounds__(kThreads, kBlocks<kDepth, kTf32>)
   delta = token(delta, p.tokens, blockIdx.x);
   const int block = blockIdx.y * kRows;
   const int mine = block + threadIdx.x / 32 * 16;
-  const auto key = load_factor<kDepth, kTf32>(k, stride, mine, p.tokens);
-  const auto value = load_factor<kDepth, kTf32>(v, stride, mine, p.tokens);
+  const auto key = load_factor<kDepth, kTf32>(k, stride, mine, p.tokens,
+                                              p.origin(k, stride));
+  const auto value = load_factor<kDepth, kTf32>(v, stride, mine, p.tokens,
+                                                p.origin(v, stride));
 
   Sums<kDepth> key_sum = {}, value_sum = {};
   const auto add = [&](int first, const float* query_rows,
@@ -299,8 +321,9 @@ __global__ void __launch_bounds__(kThreads, kBlocks<kDepth, kTf32>)
 #pragma unroll
       for (int i = 0; i < 4; ++i) {
         const float2 norm_mean = stat[8 * g + row_of(2 * lane_pair() + i % 2)];
-        part[g][i] = exp2_fast(fmaf(part[g][i], p.scale2, -norm_mean.x));
-        weight[g][i] = part[g][i] * (weight[g][i] - norm_mean.y);
+        const float p_ij = exp2_fast(fmaf(part[g][i], p.scale2, -norm_mean.x));
+        part[g][i] = stored<kTf32>(p_ij);
+        weight[g][i] = stored<kTf32>(p_ij * (weight[g][i] - norm_mean.y));
       }
       add_weighted<kTf32>(value_sum, part[g], group<kDepth>(grad_rows, g));
       add_weighted<kTf32>(key_sum, weight[g], group<kDepth>(query_rows, g));

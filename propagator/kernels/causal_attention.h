@@ -18,9 +18,9 @@ torch::Tensor causal_attention(const torch::Tensor& q, const torch::Tensor& k,
 // heads, then the keys, then the values of a token. On CUDA by kernels that
 // never keep the T × T weights; in plain operations elsewhere.
 struct PackedAttention {
-  torch::Tensor out;  // (B, T, C)
-  torch::Tensor
-      log_sum;  // (B, H, T), log Σ_j exp(q_i · k_j / √D); on CUDA log₂
+  torch::Tensor out;      // (B, T, C)
+  torch::Tensor log_sum;  // (B, H, T), for backward: log Σ_j exp(q_i · k_j /
+                          // √D), of keys less one of them; on CUDA log₂
 };
 PackedAttention packed_causal_attention(const torch::Tensor& qkv, int64_t heads,
                                         int64_t prefix, bool sees_itself);

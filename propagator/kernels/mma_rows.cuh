@@ -89,6 +89,10 @@ inline __device__ float2 load2(const float* x) {
   return *reinterpret_cast<const float2*>(x);
 }
 
+inline __device__ float4 load4(const float* x) {
+  return *reinterpret_cast<const float4*>(x);
+}
+
 inline __device__ void mma(float (&sum)[4], const float (&a)[4],
                            const float (&b)[2]) {
   asm volatile(
@@ -148,13 +152,13 @@ __device__ void add_scores(float (&sum)[kGroups][4], const Factor<kDepth>& a,
   }
 }
 
-// Adds the sum of a group of 8 rows in shared memory with weights[row] each.
+// Adds the sum of a group of 8 rows in shared memory with weights[row] each,
+// which are rounded already.
 template <bool kTf32, int kDepth>
 __device__ void add_weighted(Sums<kDepth>& sum, const float (&weights)[4],
                              const float* rows) {
   const Operand<kTf32, 4> left(
-      {stored<kTf32>(weights[0]), stored<kTf32>(weights[2]),
-       stored<kTf32>(weights[1]), stored<kTf32>(weights[3])});
+      {weights[0], weights[2], weights[1], weights[3]});
   constexpr int kStride = Tile<kDepth>::kStride;
   const float* even = rows + row_of(2 * lane_pair()) * kStride;
   const float* odd = rows + row_of(2 * lane_pair() + 1) * kStride;
@@ -168,10 +172,12 @@ __device__ void add_weighted(Sums<kDepth>& sum, const float (&weights)[4],
 }
 
 // Rows past the end repeat the last one: their results are not stored, or have
-// no weight, and loads without conditions can all be under way at once.
+// no weight, and loads without conditions can all be under way at once. From
+// each row `origin` is subtracted, if there is one.
 template <int kDepth, bool kTf32>
 __device__ Factor<kDepth> load_factor(const float* x, int stride, int first,
-                                      int tokens) {
+                                      int tokens,
+                                      const float* origin = nullptr) {
   Factor<kDepth> a;
 #pragma unroll
   for (int half = 0; half < 2; ++half) {
@@ -180,8 +186,10 @@ __device__ Factor<kDepth> load_factor(const float* x, int stride, int first,
 #pragma unroll
     for (int k = 0; k < kDepth / 8; ++k) {
       const float2 y = load2(at + 8 * k);
-      a.at[k][half] = y.x;
-      a.at[k][half + 2] = y.y;
+      const float2 zero =
+          origin ? load2(origin + 8 * k + 2 * lane_pair()) : float2{};
+      a.at[k][half] = y.x - zero.x;
+      a.at[k][half + 2] = y.y - zero.y;
     }
   }
 #pragma unroll
@@ -191,9 +199,11 @@ __device__ Factor<kDepth> load_factor(const float* x, int stride, int first,
   return a;
 }
 
+// Stores origin + scale · sum.
 template <int kDepth>
 __device__ void store_sums(float* x, int stride, int first, int tokens,
-                           const Sums<kDepth>& sum, const float (&scale)[2]) {
+                           const Sums<kDepth>& sum, const float (&scale)[2],
+                           const float* origin = nullptr) {
 #pragma unroll
   for (int half = 0; half < 2; ++half) {
     const int row = first + lane_row() + 8 * half;
@@ -203,13 +213,16 @@ __device__ void store_sums(float* x, int stride, int first, int tokens,
 #pragma unroll
     for (int m = 0; m < kDepth / 16; ++m) {
       const auto &even = sum.at[2 * m], &odd = sum.at[2 * m + 1];
-      at[4 * m] = make_float4(by * even[2 * half], by * odd[2 * half],
-                              by * even[2 * half + 1], by * odd[2 * half + 1]);
+      const float4 zero =
+          origin ? load4(origin + 16 * m + 4 * lane_pair()) : float4{};
+      at[4 * m] = make_float4(
+          zero.x + by * even[2 * half], zero.y + by * odd[2 * half],
+          zero.z + by * even[2 * half + 1], zero.w + by * odd[2 * half + 1]);
     }
   }
 }
 
-// A chunk of rows on its way to shared memory.
+// A chunk of rows on its way to shared memory, less `origin` if there is one.
 template <int kDepth, bool kTf32>
 class Chunk {
  public:
@@ -217,18 +230,19 @@ class Chunk {
 #pragma unroll
     for (int i = 0; i < kPasses; ++i) {
       const int row = min(first + row_of_pass(i), tokens - 1);
-      at_[i] =
-          *reinterpret_cast<const float4*>(token(x, stride, row) + column());
+      at_[i] = load4(token(x, stride, row) + column());
     }
   }
 
-  __device__ void store(Tile<kDepth>& tile) const {
+  __device__ void store(Tile<kDepth>& tile,
+                        const float* origin = nullptr) const {
+    const float4 zero = origin ? load4(origin + column()) : float4{};
 #pragma unroll
     for (int i = 0; i < kPasses; ++i) {
       float* to = tile.at + row_of_pass(i) * Tile<kDepth>::kStride + column();
       *reinterpret_cast<float4*>(to) = {
-          stored<kTf32>(at_[i].x), stored<kTf32>(at_[i].y),
-          stored<kTf32>(at_[i].z), stored<kTf32>(at_[i].w)};
+          stored<kTf32>(at_[i].x - zero.x), stored<kTf32>(at_[i].y - zero.y),
+          stored<kTf32>(at_[i].z - zero.z), stored<kTf32>(at_[i].w - zero.w)};
     }
   }
 

@@ -204,6 +204,40 @@ TEST(KernelsPackedAttentionSaturated, OnlyValuesHaveAGradient) {
   }
 }
 
+// Tokens that differ by 1/300 of what they have in common: a softmax and its
+// gradient know nothing of that, and it must not come back as rounding.
+TEST(KernelsPackedAttentionAlike, WhatTokensHaveInCommonHasNoGradient) {
+  const int64_t tokens = 130, heads = 2, depth = 32, width = heads * depth;
+  const auto common = torch::cat({torch::zeros({width}, torch::kFloat64),
+                                  300 * random({2 * width}, "common")});
+  auto qkv = (random({2, tokens, 3 * width}, "qkv") + common)
+                 .to(torch::kFloat32)
+                 .to(torch::kFloat64)
+                 .set_requires_grad(true);
+  const auto grad = random({2, tokens, width}, "grad");
+  const auto forward = packed_causal_attention(qkv, heads, /*prefix=*/5, true);
+  const auto expected =
+      torch::autograd::grad({forward.out}, {qkv}, {grad})[0].chunk(3, 2);
+  const torch::NoGradGuard no_grad;
+  for (const auto& at : places()) {
+    for (const bool tf32 : {false, true}) {
+      const Tf32Scope precision(tf32);
+      const auto got = packed_causal_attention(at(qkv), heads, 5, true);
+      const auto back = packed_causal_attention_backward(at(grad), at(qkv), got,
+                                                         heads, 5, true)
+                            .to(torch::kCPU, torch::kFloat64)
+                            .chunk(3, 2);
+      for (size_t part = 0; part < 3; ++part) {
+        const auto off = (back[part] - expected[part]).norm();
+        EXPECT_LT((off / expected[part].norm()).item<double>(),
+                  tf32 ? 5e-3 : 1e-3)
+            << at.device << " " << at.type << " tf32 " << tf32 << " part "
+            << part;
+      }
+    }
+  }
+}
+
 INSTANTIATE_TEST_SUITE_P(KernelsShapes, KernelsPackedAttention,
                          ::testing::Values(AttentionCase{7, 16, 1, true},
                                            AttentionCase{64, 32, 5, false},
