@@ -352,11 +352,12 @@ int64_t Solve::size(data::Split split) const {
   return split == data::Split::kTrain ? windows_.size(0) : validation_.size(0);
 }
 
-std::vector<Tensor> Solve::in_order_of_time(std::vector<Tensor> residuals,
-                                            const Tensor& positions) const {
+std::vector<Tensor> Solve::in_order_of_time(
+    std::vector<Tensor> residuals,
+    const std::optional<Tensor>& positions) const {
   if (!slab_of_.defined()) return residuals;
-  const auto roots =
-      counts_.sqrt().index_select(0, slab_of_.index_select(0, positions));
+  const auto roots = counts_.sqrt().index_select(
+      0, positions ? slab_of_.index_select(0, *positions) : slab_of_);
   for (auto& residual : residuals) residual = residual * roots.unsqueeze(1);
   return residuals;
 }
@@ -365,10 +366,13 @@ train::Loss Solve::loss(torch::nn::Module& module, data::Split split,
                         const Tensor& positions) {
   auto& model = as_field_net(module);
   const bool training = split == data::Split::kTrain;
-  const auto where = positions.to(runtime_.device);
   const auto& points = training ? windows_ : validation_;
-  const auto left =
-      residuals_.everywhere(model, points.index_select(0, where), faces_);
+  std::optional<Tensor> where;  // nowhere in particular: all of them
+  if (positions.size(0) < points.size(0)) {
+    where = positions.to(runtime_.device);
+  }
+  const auto left = residuals_.everywhere(
+      model, where ? points.index_select(0, *where) : points, faces_);
   std::vector<std::vector<Tensor>> residuals{
       training ? in_order_of_time(left.equations, where) : left.equations};
   residuals.insert(residuals.end(), left.faces.begin(), left.faces.end());

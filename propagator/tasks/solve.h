@@ -110,11 +110,11 @@ class Solve : public train::Task {
   // Lets points count by how well those at earlier times are solved.
   void order_in_time(models::FieldNet& model);
   void find_slabs();
-  // What the equations leave at training points, times the root of how much
-  // each point counts.
+  // What the equations leave at training points, all if no positions are
+  // given, times the root of how much each point counts.
   std::vector<torch::Tensor> in_order_of_time(
       std::vector<torch::Tensor> residuals,
-      const torch::Tensor& positions) const;
+      const std::optional<torch::Tensor>& positions = {}) const;
   // Whether the form of the answer meets it.
   bool built_in(const autodiff::Condition& condition) const;
   // The conditions that are terms of the loss, as they come.

@@ -97,10 +97,8 @@ Tensor Solve::adaptive_points(models::FieldNet& model, int64_t round) const {
 }
 
 void Solve::rebalance(models::FieldNet& model, int64_t step) {
-  const auto all =
-      torch::arange(windows_.size(0), windows_.options().dtype(torch::kInt64));
   std::vector<TermResiduals> terms{[&] {
-    return in_order_of_time(residuals_.of_equations(model, windows_), all);
+    return in_order_of_time(residuals_.of_equations(model, windows_));
   }};
   for (const auto& face : faces_) {
     terms.emplace_back(
