@@ -22,6 +22,16 @@ struct Extent {
   }
 };
 
+// Pixels of a bar chart, about: what is beside the bars, a letter under them,
+// and a number above one of them.
+constexpr double kBeside = 100, kLetter = 7, kNumber = 26;
+
+double longest(const std::vector<std::string>& words) {
+  size_t most = 0;
+  for (const auto& word : words) most = std::max(most, word.size());
+  return static_cast<double>(most);
+}
+
 // Under two decades powers of ten alone would leave the axis bare.
 std::string log_ticks(char which, const Axis& axis) {
   if (axis.first == axis.last || axis.last / axis.first > 300) {
@@ -164,15 +174,18 @@ GnuplotScript write_script(const BarChart& given) {
   const double width = 0.8 / static_cast<double>(chart.bars.size());
   GnuplotScript script{std::clamp(150 + 90 * categories, 420.0, 1000.0), 350,
                        ""};
-  script.body = script.file(".dat") + frame_commands(chart.title) +
-                axis_commands('y', chart.y) +
-                fmt::format(
-                    "set grid noxtics\nset style fill solid 0.85 noborder\n"
-                    "set yrange [{}:]\nset xrange [-0.6:{}]\nset xtics ({}){}\n"
-                    "set boxwidth {:.4f}\n",
-                    plain(floor), categories - 0.4, ticks,
-                    categories > 6 ? " rotate by 30 right" : "", 0.92 * width);
-  std::string plots;
+  const double room = (script.width - kBeside) / categories;
+  const bool slanted = kLetter * longest(chart.categories) > room;
+  script.body =
+      script.file(".dat") + frame_commands(chart.title) +
+      axis_commands('y', chart.y) +
+      fmt::format(
+          "set grid noxtics\nset style fill solid 0.85 noborder\n"
+          "set yrange [{}:]\nset xrange [-0.6:{}]\nset xtics ({}){}\n"
+          "set boxwidth {:.4f}\n",
+          plain(floor), categories - 0.4, ticks,
+          slanted ? " rotate by 30 right\nset rmargin 2" : "", 0.92 * width);
+  std::string boxes, numbers;  // the latter over all of the former
   for (size_t k = 0; k < chart.bars.size(); ++k) {
     const auto& bars = chart.bars[k];
     std::string rows = "# place\tvalue\n";
@@ -181,14 +194,17 @@ GnuplotScript write_script(const BarChart& given) {
           static_cast<double>(n) - 0.4 + width * (static_cast<double>(k) + 0.5);
       rows += fmt::format("{}\t{}\n", plain(place), plain(bars.values[n]));
     }
-    plots += fmt::format(
-        "{0} data index {1} using 1:2 with boxes lc rgb '{2}' {3}, \\\n"
-        "     data index {1} using 1:2:(sprintf('%.2g', $2)) with labels "
+    const auto block = script.block(bars.name, rows);
+    boxes += fmt::format("{} data index {} using 1:2 with boxes lc rgb '{}' {}",
+                         k == 0 ? "plot" : ", \\\n    ", block,
+                         hex(series_colour(k)), legend(bars.name));
+    if (kNumber > width * room) continue;
+    numbers += fmt::format(
+        ", \\\n     data index {} using 1:2:(sprintf('%.2g', $2)) with labels "
         "offset 0,0.6 font small tc rgb '#444444' notitle",
-        k == 0 ? "plot" : ", \\\n    ", script.block(bars.name, rows),
-        hex(series_colour(k)), legend(bars.name));
+        block);
   }
-  script.body += plots + "\n";
+  script.body += boxes + numbers + "\n";
   return script;
 }
 

@@ -51,6 +51,27 @@ std::pair<int, int> png_size(const fs::path& path) {
   return {number(16), number(20)};
 }
 
+BarChart bar_chart(size_t count, const std::string& name) {
+  return {.categories = std::vector<std::string>(count, name),
+          .bars = {{"ours", std::vector<double>(count, 1)},
+                   {"theirs", std::vector<double>(count, 2)}}};
+}
+
+TEST(ReportBarChart, WordsThatDoNotFitAreSlantedAndSuchNumbersLeftOut) {
+  const auto has = [](const BarChart& chart, const char* words) {
+    return write_script(chart).body.find(words) != std::string::npos;
+  };
+  const auto few = bar_chart(3, "a"),
+             long_names = bar_chart(6, "a-name-of-some-length"),
+             many = bar_chart(21, "a");
+  EXPECT_FALSE(has(few, "rotate"));
+  EXPECT_TRUE(has(long_names, "rotate"));
+  EXPECT_FALSE(has(many, "rotate"));
+  EXPECT_TRUE(has(few, "with labels"));
+  EXPECT_TRUE(has(long_names, "with labels"));
+  EXPECT_FALSE(has(many, "with labels"));
+}
+
 class ReportFigure : public ::testing::Test {
  protected:
   void SetUp() override {
