@@ -37,7 +37,8 @@ void NewtonStep::enqueue() {
       loss = task_.loss(*model_, data::Split::kTrain, positions);
     }
     parameters_.add_gradient_of(loss.total, share);
-    const auto part = values_of(loss, names_) * share;
+    const auto values = values_of(loss, names_);
+    const auto part = share < 1 ? values * share : values;
     sums = sums.defined() ? sums + part : part;
   }
   // One place for every evaluation, so that a graph writes where we read.
