@@ -25,11 +25,24 @@ torch::Tensor score_gradient(const torch::Tensor& p, const torch::Tensor& dp,
   return p * (dp - (p * dp).sum(-1, /*keepdim=*/true)) * scale;
 }
 
+// That of a token that every query sees, (B, H, 1, D).
+torch::Tensor origin_of(const torch::Tensor& x, int64_t prefix) {
+  return x.narrow(2, std::max<int64_t>(std::min(prefix, x.size(2)), 1) - 1, 1);
+}
+
+// Keys or values less that of one token. A softmax and its gradient do not know
+// what all keys, or all values, have in common; left in, its rounding becomes a
+// gradient.
+torch::Tensor apart(const torch::Tensor& x, int64_t prefix) {
+  return x - origin_of(x, prefix);
+}
+
 struct CausalAttention : torch::autograd::Function<CausalAttention> {
   static torch::Tensor forward(torch::autograd::AutogradContext* context,
-                               torch::Tensor q, torch::Tensor k,
-                               torch::Tensor v, int64_t prefix,
+                               torch::Tensor q, torch::Tensor keys,
+                               torch::Tensor values, int64_t prefix,
                                bool sees_itself) {
+    const auto k = apart(keys, prefix), v = apart(values, prefix);
     const int64_t tokens = q.size(2);
     const double scale = 1 / std::sqrt(static_cast<double>(q.size(3)));
     const auto mask = causal_mask(tokens, prefix, sees_itself, q.options());
@@ -45,6 +58,7 @@ struct CausalAttention : torch::autograd::Function<CausalAttention> {
       out.slice(2, begin, end).copy_(torch::matmul(p, v.slice(2, 0, keys)));
       saved.push_back(p);
     }
+    out.add_(origin_of(values, prefix));
     context->save_for_backward(saved);
     context->saved_data["prefix"] = prefix;
     context->saved_data["sees_itself"] = sees_itself;
@@ -94,14 +108,6 @@ torch::Tensor pack(const torch::Tensor& x) {
   return x.transpose(1, 2).flatten(2).contiguous();
 }
 
-// Less the row of a token that every query sees. A softmax and its gradient do
-// not know what all keys, or all values, have in common; left in, its rounding
-// becomes a gradient.
-torch::Tensor apart(const torch::Tensor& x, int64_t prefix) {
-  const int64_t seen = std::clamp<int64_t>(prefix, 1, x.size(2)) - 1;
-  return x - x.narrow(2, seen, 1);
-}
-
 torch::Tensor causal_scores(const torch::Tensor& q, const torch::Tensor& k,
                             int64_t prefix, bool sees_itself) {
   return attention_scores(
@@ -122,8 +128,8 @@ PackedAttention packed_causal_attention(const torch::Tensor& qkv, int64_t heads,
   }
   const auto [q, k, v] = unpack(qkv, heads);
   const auto scores = causal_scores(q, apart(k, prefix), prefix, sees_itself);
-  return {pack(torch::matmul(torch::softmax(scores, -1), v)),
-          torch::logsumexp(scores, -1)};
+  const auto mean = torch::matmul(torch::softmax(scores, -1), apart(v, prefix));
+  return {pack(mean + origin_of(v, prefix)), torch::logsumexp(scores, -1)};
 }
 
 torch::Tensor packed_causal_attention_backward(const torch::Tensor& grad,

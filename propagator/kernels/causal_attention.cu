@@ -31,7 +31,7 @@ struct Problem {
 
   // The key or value of that token, in rows of one head.
   __device__ const float* origin(const float* x, int stride) const {
-    return token(x, stride, max(prefix, 1) - 1);
+    return token(x, stride, prefix - 1);
   }
 
   // Query i sees the keys j < keys_seen(i), which does not decrease with i.
@@ -94,8 +94,9 @@ __device__ void for_each_key_chunk(const Problem& p, const Queries& queries,
   __shared__ Tile<kDepth> keys[2], values[2];
   k = this_head<kDepth>(k, stride, p);
   v = this_head<kDepth>(v, stride, p);
-  const float *k0 = p.origin(k, stride), *v0 = p.origin(v, stride);
   Chunk<kDepth, kTf32> key, value;
+  const float4 k0 = key.part_of(p.origin(k, stride));
+  const float4 v0 = value.part_of(p.origin(v, stride));
   for_each_chunk(
       0, p.keys_seen(queries.block + kRows - 1),
       [&](int first) {

@@ -19,7 +19,8 @@ bool causal_depth_supported(int depth);
 // Strides are multiples of 4, pointers of 16 bytes, and prefix is at least 1.
 
 // out, (B, T, H D), from q, k, v by the formula of causal_attention.h, and for
-// the backward lse_i = log2 Σ_j exp(q_i · k_j / √D), (B, H, T).
+// the backward lse_i = log2 Σ_j exp(q_i · (k_j - k0) / √D), (B, H, T). k0 and
+// v0 are the key and the value of token prefix - 1.
 void launch_causal_attention(const CausalShape& shape, const float* q,
                              const float* k, const float* v, int stride,
                              float* out, int out_stride, float* lse,
@@ -27,7 +28,7 @@ void launch_causal_attention(const CausalShape& shape, const float* q,
 
 // dq, dk, dv from dout, which has the stride of out. Every element of them is
 // written, in an order of sums that does not vary. `delta`, (B, H, T), is
-// scratch space: it receives Σ_d dout_d out_d.
+// scratch space: it receives Σ_d dout_d (out_d - v0_d).
 void launch_causal_attention_backward(const CausalShape& shape, const float* q,
                                       const float* k, const float* v,
                                       int stride, const float* out,

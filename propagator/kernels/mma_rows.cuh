@@ -222,21 +222,24 @@ __device__ void store_sums(float* x, int stride, int first, int tokens,
   }
 }
 
-// A chunk of rows on its way to shared memory, less `origin` if there is one.
+// A chunk of rows on its way to shared memory, each less a row `zero`.
 template <int kDepth, bool kTf32>
 class Chunk {
  public:
+  // What a thread stores of a row.
+  __device__ static float4 part_of(const float* row) {
+    return load4(row + column());
+  }
+
   __device__ void load(const float* x, int stride, int first, int tokens) {
 #pragma unroll
     for (int i = 0; i < kPasses; ++i) {
       const int row = min(first + row_of_pass(i), tokens - 1);
-      at_[i] = load4(token(x, stride, row) + column());
+      at_[i] = part_of(token(x, stride, row));
     }
   }
 
-  __device__ void store(Tile<kDepth>& tile,
-                        const float* origin = nullptr) const {
-    const float4 zero = origin ? load4(origin + column()) : float4{};
+  __device__ void store(Tile<kDepth>& tile, float4 zero = {}) const {
 #pragma unroll
     for (int i = 0; i < kPasses; ++i) {
       float* to = tile.at + row_of_pass(i) * Tile<kDepth>::kStride + column();

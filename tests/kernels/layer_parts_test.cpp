@@ -177,8 +177,8 @@ TEST_P(KernelsPackedAttention, EqualsMaskedAttention) {
 }
 
 // Queries that point at one key each: no softmax moves, so no gradient reaches
-// queries or keys, in TF32 neither. Scores of 362 are large enough for that,
-// and small enough to be rounded by 1e-5 of a weight only.
+// queries or keys, in TF32 neither. Scores of some hundred are large enough for
+// that, and small enough to be rounded by some 1e-5 of a weight only.
 TEST(KernelsPackedAttentionSaturated, OnlyValuesHaveAGradient) {
   const int64_t tokens = 70, heads = 3, depth = 32, width = heads * depth;
   const auto keys = 8 * torch::sign(random({2, tokens, width}, "keys"));
@@ -206,34 +206,69 @@ TEST(KernelsPackedAttentionSaturated, OnlyValuesHaveAGradient) {
 
 // Tokens that differ by 1/300 of what they have in common: a softmax and its
 // gradient know nothing of that, and it must not come back as rounding.
-TEST(KernelsPackedAttentionAlike, WhatTokensHaveInCommonHasNoGradient) {
+TEST(KernelsAttentionAlike, WhatTokensHaveInCommonHasNoGradient) {
   const int64_t tokens = 130, heads = 2, depth = 32, width = heads * depth;
+  const int64_t prefix = 5;
   const auto common = torch::cat({torch::zeros({width}, torch::kFloat64),
                                   300 * random({2 * width}, "common")});
-  auto qkv = (random({2, tokens, 3 * width}, "qkv") + common)
-                 .to(torch::kFloat32)
-                 .to(torch::kFloat64)
-                 .set_requires_grad(true);
+  const auto qkv = (random({2, tokens, 3 * width}, "qkv") + common)
+                       .to(torch::kFloat32)
+                       .to(torch::kFloat64);
   const auto grad = random({2, tokens, width}, "grad");
-  const auto forward = packed_causal_attention(qkv, heads, /*prefix=*/5, true);
-  const auto expected =
-      torch::autograd::grad({forward.out}, {qkv}, {grad})[0].chunk(3, 2);
-  const torch::NoGradGuard no_grad;
+  const auto by_head = [](const Tensor& x) {
+    return x.unflatten(2, {heads, depth}).transpose(1, 2);
+  };
+  const auto merged = [](const Tensor& x) {
+    return x.transpose(1, 2).flatten(2);
+  };
+  // What comes out, less what values have in common, and the gradients of
+  // queries, keys and values.
+  const auto apart = [&](const Tensor& out) {
+    return out.to(torch::kCPU, torch::kFloat64) - common.slice(0, 2 * width);
+  };
+  const auto through = [&](const auto& attention, const Place& at) {
+    auto parts = at(qkv).chunk(3, 2);
+    for (auto& part : parts) part = part.detach().set_requires_grad(true);
+    const auto out = merged(
+        attention(by_head(parts[0]), by_head(parts[1]), by_head(parts[2])));
+    auto all = torch::autograd::grad({out}, parts, {at(grad)});
+    all.insert(all.begin(), apart(out.detach()));
+    return all;
+  };
+  const Place exact{torch::kCPU, torch::kFloat64};
+  const auto expected = through(
+      [&](const Tensor& q, const Tensor& k, const Tensor& v) {
+        return masked_attention(
+            q, k, v, causal_mask(tokens, prefix, true, torch::kFloat64));
+      },
+      exact);
+  const auto check = [&](const std::vector<Tensor>& got, double limit,
+                         const std::string& what) {
+    for (size_t n = 0; n < got.size(); ++n) {
+      const auto off = got[n].to(torch::kCPU, torch::kFloat64) - expected[n];
+      EXPECT_LT((off.norm() / expected[n].norm()).item<double>(), limit)
+          << what << ", part " << n;
+    }
+  };
   for (const auto& at : places()) {
     for (const bool tf32 : {false, true}) {
       const Tf32Scope precision(tf32);
-      const auto got = packed_causal_attention(at(qkv), heads, 5, true);
-      const auto back = packed_causal_attention_backward(at(grad), at(qkv), got,
-                                                         heads, 5, true)
-                            .to(torch::kCPU, torch::kFloat64)
-                            .chunk(3, 2);
-      for (size_t part = 0; part < 3; ++part) {
-        const auto off = (back[part] - expected[part]).norm();
-        EXPECT_LT((off / expected[part].norm()).item<double>(),
-                  tf32 ? 5e-3 : 1e-3)
-            << at.device << " " << at.type << " tf32 " << tf32 << " part "
-            << part;
-      }
+      const double limit = tf32 ? 1.5e-3 : 1e-4;
+      const auto where = fmt::format("{} {} tf32 {}", at.device.str(),
+                                     torch::toString(at.type), tf32);
+      check(through(
+                [&](const Tensor& q, const Tensor& k, const Tensor& v) {
+                  return causal_attention(q, k, v, prefix, true);
+                },
+                at),
+            limit, "in blocks, " + where);
+      const torch::NoGradGuard no_grad;
+      const auto packed = packed_causal_attention(at(qkv), heads, prefix, true);
+      auto got = packed_causal_attention_backward(at(grad), at(qkv), packed,
+                                                  heads, prefix, true)
+                     .chunk(3, 2);
+      got.insert(got.begin(), apart(packed.out));
+      check(got, limit, "packed, " + where);
     }
   }
 }
