@@ -37,22 +37,26 @@ Derivative pure(const Problem& problem, int64_t field, int64_t variable,
   return derivative;
 }
 
-void check_fields(const Problem& problem) {
-  if (problem.domain.empty()) {
+// Before it is read: what a list lacks is not the next one's mistake.
+void check_lists(const ProblemText& text) {
+  if (text.domain.empty()) {
     throw ProblemError("domain", -1, "there is no variable",
                        "add one, such as x in [0, 1]");
   }
-  if (problem.symbols.fields.empty()) {
+  if (text.fields.empty()) {
     throw ProblemError("fields", -1, "there is no field", "add one, such as u");
   }
-  if (problem.equations.empty()) {
+  if (text.equations.empty()) {
     throw ProblemError("equations", -1, "there is no equation",
                        "add one, such as u_t = u_xx");
   }
-  if (problem.conditions.empty()) {
+  if (text.conditions.empty()) {
     throw ProblemError("conditions", -1, "there is no condition",
                        "add one, such as on x=0: u = 0");
   }
+}
+
+void check_fields(const Problem& problem) {
   const auto named = problem.derivatives();
   for (int64_t f = 0; f < std::ssize(problem.symbols.fields); ++f) {
     if (highest(named, f, 0) >= 0) continue;
@@ -96,8 +100,57 @@ void check_time(const Problem& problem) {
   }
 }
 
+// At the middle of the domain, with numbers in place of fields, each another.
+double value_with_fields(const Problem& problem, const Expression& formula,
+                         double unit) {
+  std::vector<Jet> variables;
+  for (const auto& [low, high] : problem.domain) {
+    variables.push_back(
+        Jet::constant(torch::full({}, (low + high) / 2, torch::kFloat64)));
+  }
+  const auto named = formula.derivatives();
+  const auto field = [&](const Derivative& derivative) {
+    const auto place = std::distance(named.begin(), named.find(derivative));
+    return Jet::constant(torch::full(
+        {}, unit * (1 + 0.37 * static_cast<double>(place)), torch::kFloat64));
+  };
+  return formula.evaluate({variables, field}).value().item<double>();
+}
+
+void check_conditions(const Problem& problem) {
+  const auto& all = problem.conditions;
+  for (size_t i = 0; i < all.size(); ++i) {
+    if (all[i].is_periodic()) continue;
+    const double one = value_with_fields(problem, all[i].residual, 0.731);
+    const double other = value_with_fields(problem, all[i].residual, -1.319);
+    if (std::abs(one - other) <= 1e-12 * (1 + std::abs(one))) {
+      throw ProblemError(
+          "conditions", -1,
+          fmt::format("{} says nothing of the fields", all[i].text),
+          "write what must hold there, such as u = 0");
+    }
+    for (size_t j = 0; j < i; ++j) {
+      if (all[j].is_periodic() || all[i].variable != all[j].variable ||
+          all[i].at != all[j].at || !(all[i].residual == all[j].residual)) {
+        continue;
+      }
+      throw ProblemError(
+          "conditions", -1,
+          fmt::format("{} says the same as {}", all[i].text, all[j].text),
+          "leave one of them out");
+    }
+  }
+}
+
 // In space too few conditions may still be meant, as at infinity.
 void add_remarks(Problem& problem) {
+  const auto equations = problem.equations.size();
+  const auto fields = problem.symbols.fields.size();
+  if (equations != fields) {
+    problem.remarks.push_back(fmt::format("{} equation{} for {} field{}",
+                                          equations, equations == 1 ? "" : "s",
+                                          fields, fields == 1 ? "" : "s"));
+  }
   const auto named = problem.derivatives();
   for (int64_t x = 0; x < std::ssize(problem.domain); ++x) {
     if (x == problem.time()) continue;
@@ -167,9 +220,11 @@ ProblemError::ProblemError(std::string list, int64_t item,
       item_(item) {}
 
 Problem Problem::parse(const ProblemText& text) {
+  check_lists(text);
   auto problem = ProblemReader().read(text);
   check_fields(problem);
   check_time(problem);
+  check_conditions(problem);
   add_remarks(problem);
   return problem;
 }

@@ -25,7 +25,7 @@ void Overrides::add_to(CLI::App& verb, Subject subject) {
     verb.add_option("--seed", seed, "Seed of data, weights and batches");
   }
   verb.add_option("--time-limit", time_limit,
-                  "Checkpoint and stop after this: 90s, 15m, 2h");
+                  "Checkpoint and stop this session after: 90s, 15m, 2h");
 }
 
 void Overrides::apply_to(config::Document& document) const {
@@ -37,14 +37,13 @@ void Overrides::apply_to(config::Document& document) const {
   set(precision, "precision", "--precision");
   set(threads, "threads", "--threads");
   set(seed, "seed", "--seed");
-  if (time_limit) {
-    document.set("train.time_limit",
-                 fmt::format("{}", parse_duration(*time_limit)),
-                 "--time-limit");
-  }
   for (const auto& assignment : assignments) {
     document.override_with(assignment);
   }
+}
+
+void Overrides::limit_time_of(tasks::Experiment& experiment) const {
+  if (time_limit) experiment.limit_time(parse_duration(*time_limit));
 }
 
 void Overrides::apply_to_run(config::Document& document,
@@ -109,6 +108,16 @@ fs::path find_config(const std::string& config) {
       if (name == config) return path;
       names.push_back(name);
     }
+  }
+  if (fs::exists(fs::path(config) / "config.yaml")) {
+    throw UsageError(fmt::format("{} is a run, not a configuration", config),
+                     fmt::format("`propagator resume {0}` goes on with it, "
+                                 "{0}/config.yaml is its configuration",
+                                 config));
+  }
+  if (fs::is_directory(config)) {
+    throw UsageError(fmt::format("{} is a folder, not a file", config),
+                     "name a YAML file");
   }
   throw FileError(
       fmt::format("no configuration file {}", config),

@@ -35,7 +35,8 @@ void add_check(CLI::App& app, Action& action);
 void add_info(CLI::App& app, Action& action);
 void add_list(CLI::App& app, Action& action);
 
-// The options that several verbs share; each is short for a -s override.
+// The options that several verbs share; each is short for a -s override, but
+// for the time limit, which is of one session and no part of a run.
 struct Overrides {
   std::vector<std::string> assignments;
   std::optional<std::string> device, precision, threads, seed, time_limit;
@@ -45,6 +46,7 @@ struct Overrides {
   enum class Subject { kNewRun, kRun, kModel };
   void add_to(CLI::App& verb, Subject subject);
   void apply_to(config::Document& document) const;
+  void limit_time_of(tasks::Experiment& experiment) const;
   // To the configuration of a run that exists: only keys that begin with one
   // of `allowed`, or say where to compute. The others made its weights and its
   // split into training and test; UsageError.

@@ -81,8 +81,10 @@ int train_and_report(const tasks::Experiment& experiment,
   const auto runtime = experiment.make_runtime();
   task.prepare(experiment.run().seed, runtime);
   const auto model = experiment.make_model(runtime);
-  train::Trainer trainer(task, model, experiment.train(), experiment.run().seed,
-                         runtime, experiment.yaml());
+  auto options = experiment.train();
+  options.time_limit = experiment.time_limit();
+  train::Trainer trainer(task, model, options, experiment.run().seed, runtime,
+                         experiment.yaml());
   if (checkpoint.empty()) {
     task.calibrate(*model);
   } else {
@@ -108,12 +110,14 @@ int train_and_report(const tasks::Experiment& experiment,
     log::info("resuming at step {}", trainer.step());
   }
   const auto reason = trainer.run(run);
-  const bool stopped = reason == train::StopReason::kSignal ||
-                       reason == train::StopReason::kTimeLimit;
-  if (stopped) {
+  const bool late = reason == train::StopReason::kTimeLimit;
+  if (late || reason == train::StopReason::kSignal) {
     log::info(
-        "stopped at step {} of {} with a good checkpoint; go on with "
+        "stopped{} at step {} of {} with a good checkpoint; go on with "
         "`propagator resume {}`",
+        late ? fmt::format(" by the time limit of {}",
+                           duration_text(options.time_limit))
+             : "",
         trainer.step(), trainer.total_steps(), run.path().string());
     return static_cast<int>(ExitCode::kStopped);
   }

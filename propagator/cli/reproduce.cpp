@@ -84,7 +84,8 @@ std::pair<int, json> run_seed(const ReproduceArguments& o, const Row& row,
   o.overrides.apply_to(document);
   document.set("seed", std::to_string(seed), "--seeds");
   document.set("name", run_name(row, seed), "the row's name");
-  const tasks::Experiment experiment(document);
+  tasks::Experiment experiment(document);
+  o.overrides.limit_time_of(experiment);
   const auto path = run_path(o, row, seed);
   if (fs::exists(path)) {
     auto run = train::RunDirectory::open(path);

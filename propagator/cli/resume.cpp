@@ -30,7 +30,8 @@ void add_resume(CLI::App& app, Action& action) {
       o->overrides.apply_to_run(
           document, {"train.", "schedule.", "optimizer.", "report.", "loss.",
                      "eval.", "data.storage"});
-      const tasks::Experiment experiment(document);
+      tasks::Experiment experiment(document);
+      o->overrides.limit_time_of(experiment);
       return resume_run(std::move(run), experiment, o->from, o->json);
     };
   });

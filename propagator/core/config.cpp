@@ -242,7 +242,11 @@ Document Document::from_text(const std::string& yaml, const std::string& name) {
     flatten(root, "", name, 0, document.entries_);
   } catch (const YAML::Exception& error) {
     throw ConfigError(
-        "", fmt::format("{}: {}", place(name, error.mark), error.msg));
+        "", fmt::format("{}: {}", place(name, error.mark), error.msg),
+        yaml.find('\t') != std::string::npos
+            ? "YAML indents with blanks, not with tabs"
+            : "give items of a list a line each, after '- ', and put a text "
+              "with a ':' or a bracket in quotes");
   }
   return document;
 }

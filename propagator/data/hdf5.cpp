@@ -222,6 +222,12 @@ class Hdf5Writer : public TensorWriter {
 
   void create_array(const std::string& name,
                     const std::vector<int64_t>& shape) {
+    if (name.find('/') != std::string::npos) {
+      throw UsageError(
+          fmt::format("{}: HDF5 takes the '/' of '{}' for a folder",
+                      path_.string(), name),
+          "write a .csv file");
+    }
     const auto extent = sizes(shape);
     Handle space(H5Screate_simple(static_cast<int>(extent.size()),
                                   extent.data(), nullptr),

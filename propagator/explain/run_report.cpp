@@ -39,11 +39,12 @@ void add_result(const tasks::Experiment& experiment, const json& result,
   }
   std::vector<std::pair<std::string, std::string>> facts;
   for (const auto& [key, name] :
-       {std::pair{"mode", "mode"}, std::pair{"parameters", "parameters"},
-        std::pair{"steps", "steps"}, std::pair{"device", "device"},
-        std::pair{"precision", "precision"}, std::pair{"threads", "threads"},
-        std::pair{"machine", "machine"}, std::pair{"libtorch", "libtorch"},
-        std::pair{"seed", "seed"}, std::pair{"code", "code"}}) {
+       {std::pair{"mode", "mode"}, std::pair{"network", "network"},
+        std::pair{"parameters", "parameters"}, std::pair{"steps", "steps"},
+        std::pair{"device", "device"}, std::pair{"precision", "precision"},
+        std::pair{"threads", "threads"}, std::pair{"machine", "machine"},
+        std::pair{"libtorch", "libtorch"}, std::pair{"seed", "seed"},
+        std::pair{"code", "code"}}) {
     if (result.contains(key)) facts.emplace_back(name, shown(result.at(key)));
   }
   if (result.contains("training_seconds")) {

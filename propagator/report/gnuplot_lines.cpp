@@ -103,6 +103,9 @@ std::string event_commands(const LinePlot& plot) {
 
 std::string look_of(const Series& series, size_t index) {
   const auto colour = hex(series_colour(index));
+  if (series.x.size() == 1) {  // no line
+    return fmt::format("with points pt 7 ps 0.8 lc rgb '{}'", colour);
+  }
   switch (series.style) {
     case Series::Style::kPoints:
       return fmt::format("with points pt 7 ps 0.5 lc rgb '{}'", colour);

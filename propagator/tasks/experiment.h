@@ -1,6 +1,7 @@
 #pragma once
 
 #include <memory>
+#include <optional>
 
 #include "propagator/core/device.h"
 #include "propagator/train/task.h"
@@ -47,6 +48,11 @@ class Experiment {
   train::Task& task() const { return *task_; }
   const RunOptions& run() const { return run_; }
   const train::TrainOptions& train() const { return train_; }
+  // Of this session alone, in place of the configuration's.
+  void limit_time(double seconds) { session_limit_ = seconds; }
+  double time_limit() const {
+    return session_limit_.value_or(train_.time_limit);
+  }
   const ReportOptions& report() const { return report_; }
   const ReproduceOptions& reproduce() const { return reproduce_; }
 
@@ -66,6 +72,7 @@ class Experiment {
   ReproduceOptions reproduce_;
   std::unique_ptr<train::Task> task_;
   config::Schema schema_;
+  std::optional<double> session_limit_;
 };
 
 }  // namespace propagator::tasks

@@ -4,20 +4,21 @@
 #include <torch/utils.h>
 
 #include "propagator/core/error.h"
+#include "propagator/core/log.h"
 #include "propagator/tasks/loss_weight.h"
 #include "propagator/tasks/problem_box.h"
+#include "propagator/tasks/problem_checks.h"
 
 namespace propagator::tasks {
 namespace {
 
-using autodiff::Jet;
 using models::as_field_net;
 using torch::Tensor;
 
-// An exact solution is one whose residual is this small beside its terms, at
-// so many points along each variable.
+// An exact solution is one that leaves no more of equations and conditions,
+// beside their terms. Some meet a condition at infinity, not on its face.
 constexpr double kExactlySolved = 1e-9;
-constexpr int64_t kExactPerAxis = 16;
+constexpr double kExactlyMet = 1e-6;
 
 // Learned weights, as the logarithms of variances: a parameter of the model.
 // A weight goes to 1e8 at most.
@@ -149,7 +150,8 @@ void Solve::validate() {
       points_.sampling == data::Sampling::kGrid) {
     throw ConfigError("points.resample_every",
                       "a grid drawn anew is the same grid",
-                      "set points.sampling=sobol, or points.adaptive=yes");
+                      "set points.resample_every=0, points.sampling=sobol, or "
+                      "points.adaptive=yes");
   }
   if (loss_options_.causality > 0 && problem_->time() < 0) {
     throw ConfigError("loss.causality", "the problem has no time",
@@ -201,36 +203,56 @@ std::vector<std::string> Solve::inspect() {
 }
 
 void Solve::expect_exact_solution() const {
-  const double violation = problem_->exact.empty() ? 0 : exact_residual();
-  if (violation < kExactlySolved) return;
-  throw ConfigError(
-      "problem.exact",
-      fmt::format("problem.exact does not solve the equations: it leaves a "
-                  "residual of {:.3g}, relative to their terms",
-                  violation),
-      "correct it, or leave it out: then a numerical one is computed");
+  if (problem_->exact.empty()) return;
+  const char* hint =
+      "correct it, or leave it out: then a numerical one is computed";
+  const double violation = exact_residual();
+  if (!(violation < kExactlySolved)) {
+    throw ConfigError(
+        "problem.exact",
+        fmt::format("problem.exact does not solve the equations: it leaves a "
+                    "residual of {:.3g}, relative to their terms",
+                    violation),
+        hint);
+  }
+  for (const auto& condition : problem_->conditions) {
+    const double off = left_by_exact(*problem_, condition);
+    if (off < kExactlyMet) continue;
+    throw ConfigError(
+        "problem.exact",
+        fmt::format("problem.exact does not meet the condition {}: it is off "
+                    "by {:.3g}, relative to its terms",
+                    condition.text, off),
+        hint);
+  }
 }
 
 double Solve::exact_residual() const {
-  const auto points = data::cell_centres(box_of(*problem_), kExactPerAxis);
-  const auto plan = problem_->plan();
-  const auto moving =
-      Jet::moving(points, plan.directions(points.options()), plan.layout());
-  const auto fields = problem_->exact_fields(moving);
-  const auto environment = plan.environment(points, fields);
   double largest = 0;
   for (const auto& equation : problem_->equations) {
-    // In units of the largest derivative or field that it names.
-    double scale = 1e-300;
-    for (const auto& derivative : equation.derivatives()) {
-      scale = std::max(
-          scale,
-          plan.derivative(fields, derivative).abs().max().item<double>());
-    }
-    const auto residual = equation.evaluate(environment).value();
-    largest = std::max(largest, residual.abs().max().item<double>() / scale);
+    const double left = left_by_exact(*problem_, equation);
+    if (!(left <= largest)) largest = left;  // also one that is no number
   }
   return largest;
+}
+
+void Solve::expect_finite_formulas() const {
+  const auto expect = [&](const char* list, const std::string& text,
+                          const autodiff::Expression& formula,
+                          const Tensor& points) {
+    const auto where = where_not_finite(*problem_, formula, points);
+    if (where.empty()) return;
+    throw ConfigError(list, fmt::format("{} has no number at {}", text, where),
+                      "change the formula, the domain or the points");
+  };
+  for (const auto& equation : problem_->equations) {
+    expect("problem.equations", equation.text() + " = 0", equation, windows_);
+  }
+  for (const auto& condition : problem_->conditions) {
+    if (condition.is_periodic()) continue;
+    expect("problem.conditions", condition.text, condition.residual,
+           face_of(condition, 0).windows);
+  }
 }
 
 models::FieldDomain Solve::domain() const {
@@ -309,7 +331,7 @@ std::vector<double> Solve::fixed_weights() const {
 }
 
 void Solve::prepare(int64_t seed, const Runtime& runtime) {
-  expect_exact_solution();
+  for (const auto& remark : problem_->remarks) log::warn("{}", remark);
   runtime_ = runtime;
   seed_ = seed;
   residuals_ = Residuals(*problem_, derivatives_, runtime);
@@ -319,6 +341,8 @@ void Solve::prepare(int64_t seed, const Runtime& runtime) {
   validation_ =
       windows_of(data::cell_centres(box, points_.validation_per_axis));
   faces_ = first_faces();
+  expect_finite_formulas();
+  expect_exact_solution();
   fixed_weights_ =
       torch::tensor(fixed_weights(), torch::kFloat64).to(runtime.options());
   weights_ = fixed_weights_.clone();

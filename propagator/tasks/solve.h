@@ -125,6 +125,8 @@ class Solve : public train::Task {
   // The largest residual that the exact solution leaves, beside its terms.
   double exact_residual() const;
   void expect_exact_solution() const;  // ConfigError if there is a wrong one
+  // ConfigError names a formula that has no number at one of the points.
+  void expect_finite_formulas() const;
   struct Answer {
     torch::Tensor fields;     // (N, F), on the CPU
     torch::Tensor residuals;  // (N, equations)

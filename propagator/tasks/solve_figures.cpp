@@ -186,7 +186,10 @@ std::vector<train::NamedFigure> Solve::draw_rows(
 
 std::optional<Solve::Plane> Solve::plane() const {
   const auto variables = std::ssize(problem_->domain);
-  if (variables == 2) return Plane{};
+  if (variables == 2) {  // time goes to the right, or the first variable
+    const int64_t across = std::max<int64_t>(0, problem_->time());
+    return Plane{1 - across, across};
+  }
   if (variables != 3) return std::nullopt;
   const int64_t held = problem_->time() < 0 ? 2 : problem_->time();
   const int64_t last = eval_options_.per_axis - 1;
@@ -196,7 +199,11 @@ std::optional<Solve::Plane> Solve::plane() const {
 Tensor Solve::pictures(const Tensor& values, const Plane& plane) const {
   const int64_t cells = eval_options_.per_axis;
   const auto all = values.to(torch::kFloat64).t();  // (K, N)
-  if (plane.held < 0) return all.reshape({-1, cells, cells}).flip(1);
+  if (plane.held < 0) {
+    return all.reshape({-1, cells, cells})
+        .permute({0, plane.up + 1, plane.across + 1})
+        .flip(1);
+  }
   return all.reshape({-1, cells, cells, cells})
       .permute({0, plane.held + 1, plane.up + 1, plane.across + 1})
       .index_select(1, torch::tensor(plane.cells))

@@ -96,7 +96,8 @@ Solve::Answer Solve::answer_of(models::FieldNet& model) const {
 json Solve::evaluate(torch::nn::Module& module, data::Split) {
   auto& model = as_field_net(module);
   const auto answer = answer_of(model);
-  json result{{"points", answer.fields.size(0)},
+  json result{{"network", model_name_},
+              {"points", answer.fields.size(0)},
               {"residual", rms(answer.residuals)}};
   if (!torch::isfinite(answer.fields).all().item<bool>()) {
     throw NumericalError("[eval] the solution is not finite");

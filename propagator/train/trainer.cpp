@@ -117,8 +117,11 @@ Trainer::Trainer(Task& task, std::shared_ptr<torch::nn::Module> model,
         std::make_unique<NewtonStep>(task, model_, stepper_.parameters(),
                                      options.lbfgs, options_.batch, runtime);
   }
-  steps_per_epoch_ =
-      std::max<int64_t>(1, sampler_.batches_per_epoch() / options.accumulate);
+  // A step of L-BFGS is a pass over all cases, however they are parted.
+  const bool whole = newton_ && options.optimizer.handover == 0;
+  steps_per_epoch_ = whole ? 1
+                           : std::max<int64_t>(1, sampler_.batches_per_epoch() /
+                                                      options.accumulate);
   total_steps_ = options.max_steps > 0 ? options.max_steps
                                        : options.epochs * steps_per_epoch_;
   validate_every_ =
@@ -261,8 +264,12 @@ void Trainer::check_finite(const Summary& summary) const {
       throw NumericalError(
           fmt::format("[train] loss term '{}' is {} at step {}", name, value,
                       step_),
-          "lower schedule.lr, or set train.clip=1; the last checkpoint is "
-          "good");
+          step_ <= 1 ? "it is so before any training: are data, formulas and "
+                       "points in order?"
+          : saved_step_ > 0
+              ? "lower schedule.lr, or set train.clip=1; the last checkpoint "
+                "is good"
+              : "lower schedule.lr, or set train.clip=1");
     }
   }
   if (!std::isfinite(summary.total)) {

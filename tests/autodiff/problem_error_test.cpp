@@ -178,6 +178,20 @@ TEST(AutodiffProblemError, BadConditions) {
             std::string::npos);
 }
 
+TEST(AutodiffProblemError, ConditionsThatSayNothingOrTheSame) {
+  for (const char* item : {"on x=0: u = u", "on x=0: u_x = x + u_x"}) {
+    const auto found = bad_condition(item);
+    EXPECT_EQ(found.what,
+              fmt::format("conditions: {} says nothing of the fields", item));
+  }
+  auto text = wave();
+  text.conditions.push_back("on x=1: 2*u = u");  // u: as on the boundary
+  EXPECT_NO_THROW(Problem::parse(text));
+  text.conditions.push_back("on x=1: u = 0");
+  EXPECT_EQ(complaint(text).what,
+            "conditions: on x=1: u = 0 says the same as on boundary: u = 0");
+}
+
 TEST(AutodiffProblemError, MissingConditionsInTime) {
   auto text = wave();
   text.conditions.erase(text.conditions.begin() + 1);
@@ -217,6 +231,9 @@ TEST(AutodiffProblemError, MissingParts) {
   EXPECT_EQ(complaint(text).what, "domain: there is no variable");
   text.domain = {"x in [0, 1]"};
   EXPECT_EQ(complaint(text).what, "fields: there is no field");
+  // What is missing is named, not what follows from it.
+  EXPECT_EQ(without(&ProblemText::domain).what, "domain: there is no variable");
+  EXPECT_EQ(without(&ProblemText::fields).what, "fields: there is no field");
   text = wave();
   text.fields = {"u, v"};
   text.exact.clear();

@@ -88,6 +88,9 @@ TEST(AutodiffProblem, SystemsAndBoundariesInSpace) {
   EXPECT_EQ(problem.remarks[0],
             "v has derivatives by x up to order 2, but 1 condition on the "
             "faces of x");
+  auto fewer = text;
+  fewer.equations.pop_back();
+  EXPECT_EQ(Problem::parse(fewer).remarks[0], "2 equations for 3 fields");
 }
 
 TEST(AutodiffProblem, PlacesMayBeFormulas) {

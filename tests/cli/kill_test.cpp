@@ -116,9 +116,13 @@ TEST(Kill, FirstSignalStopsWithAGoodCheckpointSecondAtOnce) {
   EXPECT_EQ(WEXITSTATUS(status), 75);
   EXPECT_EQ(testing::propagator("check " + runs + "/r").status, 0);
   EXPECT_FALSE(fs::exists(folder / "r" / "result.json"));
-  EXPECT_EQ(
-      testing::propagator("resume " + runs + "/r --time-limit 0.1s").status,
-      75);
+  const auto limited =
+      testing::propagator("resume " + runs + "/r --time-limit 0.1s");
+  EXPECT_EQ(limited.status, 75);
+  EXPECT_NE(limited.output.find("by the time limit of"), std::string::npos);
+  // Of that session only: the next one goes on to the end.
+  EXPECT_EQ(read_file(folder / "r" / "config.yaml").find("time_limit: 0.1"),
+            std::string::npos);
 }
 
 // The first steps of a resumed run are launched one operator at a time, those

@@ -271,6 +271,69 @@ TEST(TasksSolve, RowsAreBarsBesideTheDocuments) {
   EXPECT_TRUE(std::isnan(chart.bars[1].values[1]));
 }
 
+// What `prepare` says of a wave on a string, with one line in place of another.
+std::string said_of_a_string(const std::string& from, const std::string& to) {
+  std::string text =
+      "task: solve\nproblem:\n"
+      "  domain: ['x in [0, 1]', 't in [0, 1]']\n  fields: u\n"
+      "  equations: u_tt = u_xx\n  conditions:\n"
+      "    - at t=0: u = sin(pi*x)\n    - at t=0: u_t = 0\n"
+      "    - on x=0: u = 0\n    - on x=1: u = 0\n"
+      "  exact: u = sin(pi*x)*cos(pi*t)\n"
+      "points: {per_axis: 5, adaptive: no, resample_every: 0,\n"
+      "         sampling: grid}\n"
+      "model: {name: pinn, width: 8}\n";
+  if (!from.empty()) text.replace(text.find(from), from.size(), to);
+  const Experiment e(config::Document::from_text(text, "test"));
+  return testing::thrown<ConfigError>([&] { e.task().prepare(0, kDouble); });
+}
+
+TEST(TasksSolve, AnExactSolutionMeetsTheConditionsToo) {
+  for (const auto& [from, to] :
+       {std::pair{"u = sin(pi*x)\n", "u = 2*sin(pi*x)\n"},
+        std::pair{"u_t = 0", "u_t = 1"}, std::pair{"x=1: u = 0", "x=1: u = x"},
+        std::pair{"- on x=1: u = 0", "- 'periodic x: u_x'"}}) {
+    EXPECT_NE(said_of_a_string(from, to).find("does not meet the condition"),
+              std::string::npos)
+        << to;
+  }
+  EXPECT_NE(said_of_a_string("exact: u = ", "exact: u = x^2 + ")
+                .find("does not solve the equations"),
+            std::string::npos);
+  EXPECT_NE(
+      said_of_a_string("exact: u = ", "exact: u = sqrt(x - 0.5)^2 - x + 0.5 + ")
+          .find("does not"),
+      std::string::npos);
+}
+
+TEST(TasksSolve, FormulasWithoutANumberAreNamedWithThePlace) {
+  EXPECT_NE(said_of_a_string("u_tt = u_xx", "u_tt = u_xx + (u - u)/x")
+                .find("has no number at x=0, t=0"),
+            std::string::npos);
+  EXPECT_NE(said_of_a_string("x=1: u = 0", "x=1: u = u*sqrt(t - 0.5)")
+                .find("x=1: u = u*sqrt(t - 0.5) has no number at x=1, t=0"),
+            std::string::npos);
+}
+
+TEST(TasksSolve, MapsOfTwoPlacesHaveTheFirstToTheRight) {
+  const Experiment e(config::Document::from_text(
+      "task: solve\nprecision: fp64\nproblem:\n"
+      "  domain: ['x in [0, 2]', 'y in [0, 1]']\n  fields: u\n"
+      "  equations: u_xx + u_yy = 0\n  conditions: ['on boundary: u = x*y']\n"
+      "  exact: u = x*y\n"
+      "model: {name: pinn, width: 8}\neval: {per_axis: 2}\n",
+      "test"));
+  const auto model = prepared_model(e);
+  const auto maps = e.task().maps(*model);
+  ASSERT_TRUE(maps.has_value());
+  EXPECT_EQ(maps->x.label, "x");
+  EXPECT_EQ(maps->y.label, "y");
+  // At x 0.5 and 1.5, y 0.75 above 0.25.
+  const auto expected =
+      torch::tensor({{0.375, 1.125}, {0.125, 0.375}}, torch::kFloat64);
+  EXPECT_TRUE(near(maps->truth[0], expected, testing::kFloat64));
+}
+
 TEST(TasksSolve, MapsAreTheNetworksAnswerBesideTheExactSolution) {
   const Experiment e(config::Document::from_text(
       "task: solve\nprecision: fp64\nproblem:\n"

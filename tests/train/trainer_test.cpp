@@ -146,6 +146,16 @@ TEST_F(TrainTrainer, ResumedRunHasTheSameBits) {
   }
 }
 
+TEST_F(TrainTrainer, AnEpochOfLbfgsIsOneStepHoweverCasesAreParted) {
+  options.optimizer.kind = OptimizerKind::kLbfgs;
+  options.max_steps = 0;
+  options.epochs = 3;
+  options.batch = 2;
+  EXPECT_EQ(make()->total_steps(), 3);
+  options.optimizer.handover = 1;  // steps of Adam are batches
+  EXPECT_GT(make()->total_steps(), 3);
+}
+
 TEST_F(TrainTrainer, DoesNotWaitForTheDiskUnlessAskedTo) {
   task.ballast = 2'000'000;  // far longer to write than to train
   options.max_steps = 6;
