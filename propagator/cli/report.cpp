@@ -66,8 +66,8 @@ void add_report(CLI::App& app, Action& action) {
   verb->add_option("run", o->runs, "One run's folder, or several to compare")
       ->required();
   verb->add_option("--from", o->from, "A checkpoint (default: the newest)");
-  verb->add_option("--out", o->out, "Folder of a comparison")
-      ->capture_default_str();
+  const auto* out = verb->add_option("--out", o->out, "Folder of a comparison")
+                        ->capture_default_str();
   verb->add_flag("--force", o->force, "Replace a comparison that is there");
   auto* paraview =
       verb->add_option("--paraview", o->paraview,
@@ -82,7 +82,11 @@ void add_report(CLI::App& app, Action& action) {
       ->needs(paraview)
       ->capture_default_str();
   o->overrides.add_to(*verb, Overrides::Subject::kModel);
-  verb->callback([o, &action] {
+  verb->callback([o, out, &action] {
+    if (o->runs.size() == 1 && out->count() > 0) {
+      throw UsageError("--out is the folder of a comparison",
+                       "the page of one run is in its own folder");
+    }
     action = [o] {
       if (o->runs.size() == 1) {
         return o->paraview.empty() ? rebuild(*o) : for_paraview(*o);

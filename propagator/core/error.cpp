@@ -33,7 +33,8 @@ std::string hint(const std::exception& error) {
     return hinted->hint();
   }
   if (is_out_of_memory(error)) {
-    return "lower train.batch or eval.batch, or set data.storage=stream";
+    return "ask for less at a time: train.batch, eval.batch, "
+           "data.storage=stream, or points.per_axis of a problem";
   }
   return "";
 }

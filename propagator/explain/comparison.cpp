@@ -152,8 +152,7 @@ void draw_curves(const std::vector<Run>& runs, report::Report& report) {
   if (!loss.series.empty()) {
     report.figure("loss", loss,
                   "The loss on the validation cases during training. Losses "
-                  "with different weights, terms or masks do not compare: that "
-                  "of a causal model is taken with the true earlier frames.");
+                  "with different weights, terms or masks do not compare.");
   }
 }
 

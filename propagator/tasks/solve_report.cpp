@@ -149,7 +149,8 @@ train::Summary Solve::summary(const json& result) const {
   }
   train::Summary summary{table, {}};
   summary.remarks.push_back(
-      fmt::format("root mean squares; {} test points, the centres of cells",
+      fmt::format("residual and conditions are root mean squares; {} test "
+                  "points, the centres of cells",
                   result.at("points").get<int64_t>()));
   if (failed(result)) {
     summary.remarks.push_back(
@@ -212,7 +213,16 @@ std::string Solve::predict(torch::nn::Module& module, const std::string& input,
   std::vector<autodiff::Expression> quantities;
   std::set<autodiff::Derivative> needed;
   for (const auto& name : names) {
-    quantities.push_back(autodiff::Expression::parse(name, problem_->symbols));
+    try {
+      quantities.push_back(
+          autodiff::Expression::parse(name, problem_->symbols));
+    } catch (const autodiff::SyntaxError& error) {
+      throw UsageError(
+          fmt::format("eval.quantities: {}", error.what()),
+          std::ranges::count(name, '(') > std::ranges::count(name, ')')
+              ? "a formula with a comma needs quotes: [\"d(u, x)\"]"
+              : error.hint());
+    }
     needed.merge(quantities.back().derivatives());
   }
   const Probe probe(

@@ -117,21 +117,22 @@ void draw_history(const History& history, report::Report& report) {
   LinePlot loss{.title = "Loss during training",
                 .x = {.label = "step"},
                 .y = {.label = "loss", .log = true},
-                .series = {curve("training batch", train.step, train.loss)},
+                .series = {curve("training", train.step, train.loss)},
                 .events = events_of(history)};
   if (!validation.step.empty()) {
     loss.series.push_back(
         curve("validation", validation.step, validation.loss));
   }
-  report.figure("loss", loss,
-                "The loss of each logged batch and of the validation cases; "
-                "marked are changes of the learning rate and the step whose "
-                "weights are kept.");
-  draw_terms(history, report);
   // L-BFGS has none.
-  if (std::ranges::all_of(train.rate, [](double rate) { return rate == 0; })) {
-    return;
-  }
+  const bool has_rate =
+      std::ranges::any_of(train.rate, [](double rate) { return rate != 0; });
+  report.figure(
+      "loss", loss,
+      fmt::format("The loss of each logged step and of the validation cases; "
+                  "marked {} the step whose weights are kept.",
+                  has_rate ? "are changes of the learning rate and" : "is"));
+  draw_terms(history, report);
+  if (!has_rate) return;
   report.figure("learning-rate",
                 LinePlot{.title = "Learning rate",
                          .x = {.label = "step"},

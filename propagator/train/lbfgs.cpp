@@ -32,8 +32,15 @@ const torch::Tensor& checked(const torch::Tensor& values) {
   return values;
 }
 
-const char* finer(Precision precision) {
-  return precision == Precision::kFloat32 ? "fp64" : "fp32";
+const char* way_on(Precision precision) {
+  switch (precision) {
+    case Precision::kFloat64:
+      return "";
+    case Precision::kFloat32:
+      return " (in fp32; resumed in fp64 it goes further)";
+    default:
+      return " (fp32 goes further)";
+  }
 }
 
 double last_digit(const torch::Tensor& values) {
@@ -73,10 +80,7 @@ std::string reason(LbfgsStop stop, Precision precision) {
       return fmt::format(
           "no step lowers the loss, not even a small one against the gradient: "
           "rounding hides what is left{}, or the gradient is wrong",
-          precision == Precision::kFloat64
-              ? ""
-              : fmt::format(" (in {}; {} goes further)",
-                            config::name_of(precision), finer(precision)));
+          way_on(precision));
     case LbfgsStop::kNotDescent:
       return "the gradient is too small to give a direction of descent";
     case LbfgsStop::kNotFinite:
@@ -294,11 +298,18 @@ void Lbfgs::restore(const std::map<std::string, torch::Tensor>& state) {
         "[lbfgs] expected counts and a reason to stop, got {}, {} and {}",
         count[0], count[1], count[2]));
   }
-  history_.restore(state);
-  iterations_ = count[0], evaluations_ = count[1], stop_ = stop;
+  const auto pairs = state.find("pairs");
+  const bool finer = pairs != state.end() &&
+                     pairs->second.scalar_type() == torch::kFloat32 &&
+                     origin_.scalar_type() == torch::kFloat64;
+  if (!finer) {  // else what rounding has stopped goes on
+    history_.restore(state);
+    stop_ = stop;
+    root_noise_ = last.data_ptr<double>()[2];
+  }
+  iterations_ = count[0], evaluations_ = count[1];
   now_.loss = last.data_ptr<double>()[0];
   now_.norm = last.data_ptr<double>()[1];
-  root_noise_ = last.data_ptr<double>()[2];
 }
 
 }  // namespace propagator::train

@@ -73,7 +73,8 @@ class Lbfgs {
 
   // All that a checkpoint needs, the counters too, to go on to the same bits;
   // the pairs are not copied. No gradient: a step evaluates it anew. DataError
-  // if the state is not one of these options and parameters.
+  // if the state is not one of these options and parameters. From that of
+  // float32 a float64 one takes the counts, and goes on without a history.
   std::map<std::string, torch::Tensor> state() const;
   void restore(const std::map<std::string, torch::Tensor>& state);
 

@@ -49,11 +49,14 @@ torch::Tensor state_entry(const std::map<std::string, torch::Tensor>& state,
   }
   const auto& tensor = found->second;
   if (tensor.scalar_type() != type || tensor.sizes() != shape) {
-    throw DataError(fmt::format(
-        "[lbfgs] expected '{}' of type {} and shape ({}), got {} and ({})",
-        name, torch::toString(type), fmt::join(shape.vec(), ", "),
-        torch::toString(tensor.scalar_type()),
-        fmt::join(tensor.sizes().vec(), ", ")));
+    throw DataError(
+        fmt::format(
+            "[lbfgs] expected '{}' of type {} and shape ({}), got {} and ({})",
+            name, torch::toString(type), fmt::join(shape.vec(), ", "),
+            torch::toString(tensor.scalar_type()),
+            fmt::join(tensor.sizes().vec(), ", ")),
+        "a run goes on with its own options and precision, or from fp32 in "
+        "fp64");
   }
   return tensor.cpu().contiguous();
 }

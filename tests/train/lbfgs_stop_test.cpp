@@ -185,8 +185,9 @@ TEST(TrainLbfgs, EveryStopHasANameAndASentence) {
     return reason(LbfgsStop::kLineSearch, precision).find(hint) !=
            std::string::npos;
   };
-  EXPECT_TRUE(stuck(Precision::kTF32, "in tf32; fp32 goes further"));
-  EXPECT_TRUE(stuck(Precision::kFloat32, "in fp32; fp64 goes further"));
+  EXPECT_TRUE(stuck(Precision::kTF32, "(fp32 goes further)"));
+  EXPECT_TRUE(
+      stuck(Precision::kFloat32, "in fp32; resumed in fp64 it goes further"));
   EXPECT_FALSE(stuck(Precision::kFloat64, "goes further"));
   config::Schema schema;
   LbfgsOptions options;

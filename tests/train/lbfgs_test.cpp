@@ -58,6 +58,23 @@ TEST(TrainLbfgs, RosenbrockFromTheUsualStart) {
   }
 }
 
+TEST(TrainLbfgs, WhatFloat32HasStoppedGoesOnInFloat64) {
+  LbfgsOptions easily;
+  easily.tolerance_change = 1e-2;
+  Problem rough(rosenbrock, far_start(20, torch::kFloat32));
+  Lbfgs before(easily, rough.flat);
+  const auto stopped = run(before, rough, 100);
+  ASSERT_EQ(stopped.stop, LbfgsStop::kChange);
+  EXPECT_GT(stopped.loss, 1e-6);
+  Problem fine(rosenbrock, rough.x().to(torch::kFloat64));
+  Lbfgs after({}, fine.flat);
+  after.restore(before.state());
+  EXPECT_EQ(after.iterations(), before.iterations());
+  const auto outcome = run(after, fine, 100);
+  EXPECT_EQ(outcome.stop, LbfgsStop::kGradient) << reason(outcome.stop);
+  EXPECT_LT(outcome.loss, 1e-16);
+}
+
 TEST(TrainLbfgs, RestoredStateGoesOnToTheSameBits) {
   for (const auto& device : devices()) {
     for (const auto type : {torch::kFloat64, torch::kFloat32}) {
