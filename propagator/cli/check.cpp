@@ -47,7 +47,7 @@ int check_run(const std::string& path, const Overrides& overrides) {
 
 void add_check(CLI::App& app, Action& action) {
   struct Options {
-    std::string what;
+    std::string what, model;
     bool keys = false;
     Overrides overrides;
   };
@@ -59,14 +59,19 @@ void add_check(CLI::App& app, Action& action) {
       "Examples:\n"
       "  propagator check forecast/quick -s model.heads=3\n"
       "  propagator check forecast/quick --keys\n"
+      "  propagator check mine.yaml --model siren\n"
       "  propagator check runs/quick");
   verb->add_option("what", o->what, "A YAML file, a name from `list`, or a run")
       ->required();
+  verb->add_option("--model", o->model, "Of a problem, as for `solve`");
   verb->add_flag("--keys", o->keys,
                  "Types, bounds and defaults of every key instead");
   o->overrides.add_to(*verb, Overrides::Subject::kNewRun);
   verb->callback([o, &action] {
     action = [o] {
+      if (!o->model.empty()) {
+        o->overrides.assignments.push_back("model.name=" + o->model);
+      }
       if (fs::is_directory(o->what)) return check_run(o->what, o->overrides);
       return check_config(o->what, o->overrides, o->keys);
     };

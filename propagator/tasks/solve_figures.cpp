@@ -268,7 +268,8 @@ void Solve::draw(torch::nn::Module& module, const json& result, int64_t,
   report.verbatim(problem_->describe());
   if (result.contains("error_along")) {
     report.figure("error", curves(result),
-                  "Relative L2 of all fields at each value.");
+                  "The L2 error of all fields at each value, relative to the "
+                  "solution's on average.");
   }
   if (const auto where = plane()) {
     draw_maps(answer_of(as_field_net(module)), *where, report);

@@ -129,8 +129,15 @@ json Solve::evaluate(torch::nn::Module& module, data::Split) {
           .reshape({eval_options_.per_axis, -1})
           .sum(1);
     };
+    // Not by the truth there, which may pass through zero.
     result["error_along"] = report::numbers(
-        (squares(answer.fields - truth) / squares(truth)).sqrt());
+        (squares(answer.fields - truth) / squares(truth).mean()).sqrt());
+    const auto& names = problem_->symbols.fields;
+    for (size_t f = 0; f < names.size() && names.size() > 1; ++f) {
+      const auto at = static_cast<int64_t>(f);
+      result["fields"][names[f]] = relative_errors(
+          answer.fields.select(1, at), truth.select(1, at))["relative_l2"];
+    }
   }
   return result;
 }
@@ -141,6 +148,10 @@ train::Summary Solve::summary(const json& result) const {
     table.row({"relative L1", scientific(result.at("relative_l1"))});
     table.row({"relative L2", scientific(result.at("relative_l2"))});
     table.row({"largest error", scientific(result.at("largest_error"))});
+    const auto fields = result.value("fields", json::object());
+    for (const auto& [name, value] : fields.items()) {
+      table.row({"relative L2 of " + name, scientific(value)});
+    }
   }
   table.row({"residual of the equations", scientific(result.at("residual"))});
   const auto conditions = result.value("conditions", json::object());

@@ -315,6 +315,36 @@ TEST(TasksSolve, FormulasWithoutANumberAreNamedWithThePlace) {
             std::string::npos);
 }
 
+TEST(TasksSolve, ErrorsOfFieldsAndAlongAVariableAddUpToTheWhole) {
+  const Experiment e(config::Document::from_text(
+      "task: solve\nprecision: fp64\nproblem:\n"
+      "  domain: ['x in [0, 2]']\n  fields: u, v\n"
+      "  equations: [u_x = v, v_x = -u]\n"
+      "  conditions: ['on x=0: u = 0', 'on x=0: v = 1']\n"
+      "  exact: [u = sin(x), v = cos(x)]\n"
+      "model: {name: pinn, width: 8}\neval: {per_axis: 50}\n",
+      "test"));
+  const auto model = prepared_model(e);
+  const auto result = e.task().evaluate(*model, data::Split::kTest);
+  const auto squared = [](const nlohmann::json& x) {
+    return std::pow(x.get<double>(), 2);
+  };
+  double along = 0, u = 0, v = 0;
+  for (const auto& part : result.at("error_along")) along += squared(part) / 50;
+  for (int n = 0; n < 50; ++n) {
+    const double x = (n + 0.5) / 25;
+    u += std::pow(std::sin(x), 2);
+    v += std::pow(std::cos(x), 2);
+  }
+  const auto& fields = result.at("fields");
+  const double whole = squared(result.at("relative_l2"));
+  EXPECT_NEAR(along, whole, 1e-9 * whole);
+  EXPECT_NEAR((squared(fields.at("u")) * u + squared(fields.at("v")) * v) / 50,
+              whole, 1e-9 * whole);
+  EXPECT_NE(e.task().summary(result).table.text().find("relative L2 of v"),
+            std::string::npos);
+}
+
 TEST(TasksSolve, MapsOfTwoPlacesHaveTheFirstToTheRight) {
   const Experiment e(config::Document::from_text(
       "task: solve\nprecision: fp64\nproblem:\n"
