@@ -175,7 +175,7 @@ TEST(DataTensorFile, Hdf5ThatCannotBeginLeavesNothing) {
   const TemporaryFolder folder;  // no group `a` for the array's name
   EXPECT_THROW(TensorWriter::create(folder / "a.h5", torch::kFloat32,
                                     {{"a/b", {2}}}, ""),
-               FileError);
+               UsageError);
   EXPECT_TRUE(fs::is_empty(folder.path()));
 }
 
