@@ -100,29 +100,33 @@ void check_time(const Problem& problem) {
   }
 }
 
-// At the middle of the domain, with numbers in place of fields, each another.
-double value_with_fields(const Problem& problem, const Expression& formula,
-                         double unit) {
+// What a condition leaves at a place of its face, no symmetric one, with
+// numbers in place of fields, each another.
+double left_with_fields(const Problem& problem, const Condition& condition,
+                        double unit) {
   std::vector<Jet> variables;
-  for (const auto& [low, high] : problem.domain) {
-    variables.push_back(
-        Jet::constant(torch::full({}, (low + high) / 2, torch::kFloat64)));
+  for (size_t i = 0; i < problem.domain.size(); ++i) {
+    const auto& [low, high] = problem.domain[i];
+    const bool fixed = static_cast<int64_t>(i) == condition.variable;
+    variables.push_back(Jet::constant(
+        torch::full({}, fixed ? condition.at : low + 0.382 * (high - low),
+                    torch::kFloat64)));
   }
-  const auto named = formula.derivatives();
+  const auto named = condition.derivatives();
   const auto field = [&](const Derivative& derivative) {
     const auto place = std::distance(named.begin(), named.find(derivative));
     return Jet::constant(torch::full(
         {}, unit * (1 + 0.37 * static_cast<double>(place)), torch::kFloat64));
   };
-  return formula.evaluate({variables, field}).value().item<double>();
+  return condition.residual.evaluate({variables, field}).value().item<double>();
 }
 
 void check_conditions(const Problem& problem) {
   const auto& all = problem.conditions;
   for (size_t i = 0; i < all.size(); ++i) {
     if (all[i].is_periodic()) continue;
-    const double one = value_with_fields(problem, all[i].residual, 0.731);
-    const double other = value_with_fields(problem, all[i].residual, -1.319);
+    const double one = left_with_fields(problem, all[i], 0.731);
+    const double other = left_with_fields(problem, all[i], -1.319);
     if (std::abs(one - other) <= 1e-12 * (1 + std::abs(one))) {
       throw ProblemError(
           "conditions", -1,

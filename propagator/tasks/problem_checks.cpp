@@ -3,6 +3,7 @@
 #include <fmt/ranges.h>
 #include <torch/utils.h>
 
+#include <algorithm>
 #include <cmath>
 
 #include "propagator/data/collocation.h"
@@ -63,8 +64,17 @@ Tensor face(const Problem& problem, int64_t variable, double at) {
   return points;
 }
 
-// The largest of some derivatives in the domain: a unit for what is left.
-double unit(const Problem& problem, const std::set<Derivative>& named) {
+// The largest of some derivatives in the domain, and of their fields: a unit
+// for what is left.
+double unit(const Problem& problem, std::set<Derivative> named) {
+  for (size_t f = 0; f < problem.symbols.fields.size(); ++f) {
+    const auto field = static_cast<int64_t>(f);
+    const bool is_named = std::ranges::any_of(
+        named,
+        [&](const auto& derivative) { return derivative.field == field; });
+    if (!is_named) continue;
+    named.insert({field, std::vector<int64_t>(problem.domain.size(), 0)});
+  }
   const ExactFields exact(problem, named, inside(problem));
   double most = 1e-300;
   for (const auto& derivative : named) {

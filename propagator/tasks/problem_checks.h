@@ -5,8 +5,8 @@
 namespace propagator::tasks {
 
 // What a problem's exact solution leaves of an equation, or of a condition on
-// its face: the largest anywhere, relative to the largest field or derivative
-// named. NaN if the solution has no number somewhere.
+// its face: the largest anywhere, relative to the largest of the derivatives
+// named and of their fields. NaN if the solution has no number somewhere.
 double left_by_exact(const autodiff::Problem& problem,
                      const autodiff::Expression& equation);
 double left_by_exact(const autodiff::Problem& problem,

@@ -184,6 +184,11 @@ TEST(AutodiffProblemError, ConditionsThatSayNothingOrTheSame) {
     EXPECT_EQ(found.what,
               fmt::format("conditions: {} says nothing of the fields", item));
   }
+  for (const char* item : {"on x=1: (x - 0.5)*u = 0", "on x=0: u^2 = u"}) {
+    auto text = wave();
+    text.conditions.back() = item;  // where it is asked, it says something
+    EXPECT_NO_THROW(Problem::parse(text)) << item;
+  }
   auto text = wave();
   text.conditions.push_back("on x=1: 2*u = u");  // u: as on the boundary
   EXPECT_NO_THROW(Problem::parse(text));
