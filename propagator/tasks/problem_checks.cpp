@@ -30,82 +30,89 @@ double largest(const Tensor& values) {
   return values.abs().max().item<double>();
 }
 
-// The exact fields and some of their derivatives, at points (N, D).
-class ExactFields {
- public:
-  ExactFields(const Problem& problem, const std::set<Derivative>& named,
-              const Tensor& points)
-      : plan_(named, std::ssize(problem.domain)),
-        points_(points),
-        fields_(problem.exact_fields(Jet::moving(
-            points, plan_.directions(points.options()), plan_.layout()))) {}
-
-  Tensor of(const Derivative& derivative) const {
-    return plan_.derivative(fields_, derivative);
-  }
-  Tensor of(const Expression& formula) const {
-    return formula.evaluate(plan_.environment(points_, fields_)).value();
-  }
-
- private:
-  autodiff::DerivativePlan plan_;
-  Tensor points_;
-  Jet fields_;
-};
-
 Tensor inside(const Problem& problem) {
   return data::cell_centres(box_of(problem), kPerAxis);
 }
 
-// The points inside, moved to a face.
+// Those points, moved to a face, each once.
 Tensor face(const Problem& problem, int64_t variable, double at) {
-  const auto points = inside(problem);
-  points.select(1, variable).fill_(at);
-  return points;
+  auto shape = std::vector<int64_t>(problem.domain.size(), kPerAxis);
+  shape.push_back(std::ssize(problem.domain));
+  const auto points =
+      inside(problem).view(shape).narrow(variable, 0, 1).flatten(0, -2);
+  return points.clone().index_fill_(1, torch::tensor({variable}), at);
 }
 
-// The largest of some derivatives in the domain, and of their fields: a unit
-// for what is left.
-double unit(const Problem& problem, std::set<Derivative> named) {
-  for (size_t f = 0; f < problem.symbols.fields.size(); ++f) {
-    const auto field = static_cast<int64_t>(f);
-    const bool is_named = std::ranges::any_of(
-        named,
-        [&](const auto& derivative) { return derivative.field == field; });
-    if (!is_named) continue;
-    named.insert({field, std::vector<int64_t>(problem.domain.size(), 0)});
+// All that a problem names, and its fields.
+std::set<Derivative> all_named(const Problem& problem) {
+  auto named = problem.derivatives();
+  for (const auto& condition : problem.conditions) {
+    named.merge(condition.derivatives());
   }
-  const ExactFields exact(problem, named, inside(problem));
-  double most = 1e-300;
-  for (const auto& derivative : named) {
-    most = std::max(most, largest(exact.of(derivative)));
+  for (int64_t f = 0; f < std::ssize(problem.symbols.fields); ++f) {
+    named.insert({f, std::vector<int64_t>(problem.domain.size(), 0)});
   }
-  return most;
+  return named;
 }
 
 }  // namespace
 
-double left_by_exact(const Problem& problem, const Expression& equation) {
-  const auto named = equation.derivatives();
-  const ExactFields exact(problem, named, inside(problem));
-  return largest(exact.of(equation)) / unit(problem, named);
+ExactSolution::Fields::Fields(const Problem& problem,
+                              const std::set<Derivative>& named,
+                              const Tensor& at)
+    : plan(named, std::ssize(problem.domain)),
+      points(at),
+      jets(problem.exact_fields(
+          Jet::moving(at, plan.directions(at.options()), plan.layout()))) {}
+
+Tensor ExactSolution::Fields::of(const Derivative& derivative) const {
+  return plan.derivative(jets, derivative);
 }
 
-double left_by_exact(const Problem& problem, const Condition& condition) {
+Tensor ExactSolution::Fields::of(const Expression& formula) const {
+  return formula.evaluate(plan.environment(points, jets)).value();
+}
+
+ExactSolution::ExactSolution(const Problem& problem)
+    : problem_(problem),
+      inside_(problem, all_named(problem), inside(problem)) {}
+
+double ExactSolution::unit(const std::set<Derivative>& named) const {
+  double most = 1e-300;
+  for (const auto& derivative : named) {
+    const Derivative field{derivative.field,
+                           std::vector<int64_t>(derivative.orders.size(), 0)};
+    most = std::max(
+        {most, largest(inside_.of(derivative)), largest(inside_.of(field))});
+  }
+  return most;
+}
+
+double ExactSolution::leaves_of_equations() const {
+  double most = 0;
+  for (const auto& equation : problem_.equations) {
+    const double left =
+        largest(inside_.of(equation)) / unit(equation.derivatives());
+    if (!(left <= most)) most = left;  // also one that is no number
+  }
+  return most;
+}
+
+double ExactSolution::leaves(const Condition& condition) const {
   const auto named = condition.derivatives();
   const auto on = [&](double at) {
-    return ExactFields(problem, named, face(problem, condition.variable, at));
+    return Fields(problem_, named, face(problem_, condition.variable, at));
   };
   const auto here = on(condition.at);
   if (!condition.is_periodic()) {
-    return largest(here.of(condition.residual)) / unit(problem, named);
+    return largest(here.of(condition.residual)) / unit(named);
   }
   const auto variable = static_cast<size_t>(condition.variable);
-  const auto there = on(problem.domain[variable].high);
+  const auto there = on(problem_.domain[variable].high);
   double most = 0;
   for (const auto& derivative : named) {
     const double off = largest(here.of(derivative) - there.of(derivative)) /
-                       unit(problem, {derivative});
+                       unit({derivative});
     if (!(off <= most)) most = off;  // also one that is no number
   }
   return most;

@@ -4,13 +4,35 @@
 
 namespace propagator::tasks {
 
-// What a problem's exact solution leaves of an equation, or of a condition on
+// What a problem's exact solution leaves of its equations, or of a condition on
 // its face: the largest anywhere, relative to the largest of the derivatives
 // named and of their fields. NaN if the solution has no number somewhere.
-double left_by_exact(const autodiff::Problem& problem,
-                     const autodiff::Expression& equation);
-double left_by_exact(const autodiff::Problem& problem,
-                     const autodiff::Condition& condition);
+class ExactSolution {
+ public:
+  // The problem must outlive it.
+  explicit ExactSolution(const autodiff::Problem& problem);
+
+  double leaves_of_equations() const;
+  double leaves(const autodiff::Condition& condition) const;
+
+ private:
+  // Exact fields and some of their derivatives, at points (N, D).
+  struct Fields {
+    Fields(const autodiff::Problem& problem,
+           const std::set<autodiff::Derivative>& named,
+           const torch::Tensor& at);
+    torch::Tensor of(const autodiff::Derivative& derivative) const;
+    torch::Tensor of(const autodiff::Expression& formula) const;
+
+    autodiff::DerivativePlan plan;
+    torch::Tensor points;
+    autodiff::Jet jets;
+  };
+  double unit(const std::set<autodiff::Derivative>& named) const;
+
+  const autodiff::Problem& problem_;
+  Fields inside_;  // all that the problem names, computed once
+};
 
 // The first of the points (..., D) at which a formula has no number though its
 // fields have, as "x=0, t=1"; empty if there is none.

@@ -198,7 +198,7 @@ std::vector<std::string> Solve::inspect() {
   if (problem_->exact.empty()) return lines;
   lines.push_back(
       fmt::format("the exact solution leaves a residual of {:.1e} at most",
-                  exact_residual()));
+                  ExactSolution(*problem_).leaves_of_equations()));
   return lines;
 }
 
@@ -206,7 +206,8 @@ void Solve::expect_exact_solution() const {
   if (problem_->exact.empty()) return;
   const char* hint =
       "correct it, or leave it out: then a numerical one is computed";
-  const double violation = exact_residual();
+  const ExactSolution exact(*problem_);
+  const double violation = exact.leaves_of_equations();
   if (!(violation < kExactlySolved)) {
     throw ConfigError(
         "problem.exact",
@@ -216,7 +217,7 @@ void Solve::expect_exact_solution() const {
         hint);
   }
   for (const auto& condition : problem_->conditions) {
-    const double off = left_by_exact(*problem_, condition);
+    const double off = exact.leaves(condition);
     if (off < kExactlyMet) continue;
     throw ConfigError(
         "problem.exact",
@@ -225,15 +226,6 @@ void Solve::expect_exact_solution() const {
                     condition.text, off),
         hint);
   }
-}
-
-double Solve::exact_residual() const {
-  double largest = 0;
-  for (const auto& equation : problem_->equations) {
-    const double left = left_by_exact(*problem_, equation);
-    if (!(left <= largest)) largest = left;  // also one that is no number
-  }
-  return largest;
 }
 
 void Solve::expect_finite_formulas() const {

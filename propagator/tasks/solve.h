@@ -122,8 +122,6 @@ class Solve : public train::Task {
   // Equation first, then those.
   std::vector<std::string> term_names() const;
   std::vector<double> fixed_weights() const;
-  // The largest residual that the exact solution leaves, beside its terms.
-  double exact_residual() const;
   void expect_exact_solution() const;  // ConfigError if there is a wrong one
   // ConfigError names a formula that has no number at one of the points.
   void expect_finite_formulas() const;
