@@ -61,16 +61,27 @@ std::set<Derivative> derivatives_on_faces(const autodiff::Problem& problem) {
   return all;
 }
 
-// Of all faces, one after the other.
-std::vector<Place> places_of(const std::vector<Face>& faces) {
+// Of all faces, and where among them each face begins. Faces on the same points
+// share a place.
+struct FacePlaces {
   std::vector<Place> places;
-  for (const auto& face : faces) {
-    const bool periodic = face.condition->is_periodic();
-    places.push_back({face.windows, face.first_token && !periodic});
-    if (periodic) places.push_back({face.opposite});
+  std::vector<size_t> begins;
+
+  explicit FacePlaces(const std::vector<Face>& faces) {
+    for (const auto& face : faces) {
+      const bool periodic = face.condition->is_periodic();
+      const Place place{face.windows, face.first_token && !periodic};
+      const auto known = std::ranges::find_if(places, [&](const Place& other) {
+        return !periodic && other.windows.is_same(place.windows) &&
+               other.first_token == place.first_token;
+      });
+      begins.push_back(static_cast<size_t>(known - places.begin()));
+      if (known != places.end()) continue;
+      places.push_back(place);
+      if (periodic) places.push_back({face.opposite});
+    }
   }
-  return places;
-}
+};
 
 Tensor windows_of(const std::vector<Place>& places) {
   if (places.size() == 1) return places.front().windows;
@@ -191,7 +202,8 @@ Residuals::Answer Residuals::answer(models::FieldNet& model,
 Residuals::OfFaces Residuals::of_faces(models::FieldNet& model,
                                        const std::vector<Face>& faces) const {
   if (faces.empty()) return {};
-  return of_faces(on_faces_.at(model, places_of(faces)), faces);
+  const FacePlaces on(faces);
+  return of_faces(on_faces_.at(model, on.places), on.begins, faces);
 }
 
 Residuals::All Residuals::everywhere(models::FieldNet& model,
@@ -200,26 +212,27 @@ Residuals::All Residuals::everywhere(models::FieldNet& model,
   if (!at_once_ || faces.empty()) {
     return {of_equations(model, windows), of_faces(model, faces)};
   }
-  auto places = places_of(faces);
-  places.insert(places.begin(), Place{windows});
-  const auto fields = at_once_->at(model, places);
+  FacePlaces on(faces);
+  on.places.insert(on.places.begin(), Place{windows});
+  const auto fields = at_once_->at(model, on.places);
   return {of_equations(fields.front()),
-          of_faces(std::span(fields).subspan(1), faces)};
+          of_faces(std::span(fields).subspan(1), on.begins, faces)};
 }
 
 Residuals::OfFaces Residuals::of_faces(std::span<const Environment> fields,
+                                       const std::vector<size_t>& begins,
                                        const std::vector<Face>& faces) const {
   OfFaces residuals;
-  auto place = fields.begin();
-  for (const auto& face : faces) {
+  for (size_t n = 0; n < faces.size(); ++n) {
+    const auto& condition = *faces[n].condition;
     auto& left = residuals.emplace_back();
-    const auto& here = *place++;
-    if (!face.condition->is_periodic()) {
-      left.push_back(face.condition->residual.evaluate(here).value());
+    const auto& here = fields[begins[n]];
+    if (!condition.is_periodic()) {
+      left.push_back(condition.residual.evaluate(here).value());
       continue;
     }
-    const auto& there = *place++;
-    for (const auto& quantity : face.condition->matched) {
+    const auto& there = fields[begins[n] + 1];
+    for (const auto& quantity : condition.matched) {
       left.push_back(here.field(quantity).value() -
                      there.field(quantity).value());
     }

@@ -74,7 +74,8 @@ class Residuals {
   Answer answer(models::FieldNet& model, const torch::Tensor& windows) const;
 
   // Of each face; a periodic condition has one for each quantity it matches.
-  // All faces pass through the network together.
+  // All faces pass through the network together, those on one tensor of points
+  // once.
   using OfFaces = std::vector<std::vector<torch::Tensor>>;
   OfFaces of_faces(models::FieldNet& model,
                    const std::vector<Face>& faces) const;
@@ -91,8 +92,9 @@ class Residuals {
  private:
   std::vector<torch::Tensor> of_equations(
       const autodiff::Environment& fields) const;
-  // `fields` at the places of the faces, one after the other.
+  // `fields` at the places of all faces; those of a face from `begins` on.
   OfFaces of_faces(std::span<const autodiff::Environment> fields,
+                   const std::vector<size_t>& begins,
                    const std::vector<Face>& faces) const;
 
   const autodiff::Problem* problem_ = nullptr;

@@ -262,13 +262,30 @@ Tensor Solve::windows_of(const Tensor& points) const {
   return windows;
 }
 
+const autodiff::Condition& Solve::first_on_face(
+    const autodiff::Condition& condition) const {
+  if (condition.is_periodic()) return condition;
+  for (const auto* other : learned_conditions()) {
+    if (!other->is_periodic() && other->variable == condition.variable &&
+        other->at == condition.at) {
+      return *other;
+    }
+  }
+  return condition;
+}
+
+bool Solve::has_own_points(const Face& face) const {
+  return &first_on_face(*face.condition) == face.condition;
+}
+
 Face Solve::face_of(const autodiff::Condition& condition, int64_t round) const {
   auto box = box_of(*problem_);
   const auto variable = static_cast<size_t>(condition.variable);
   box.low.erase(box.low.begin() + condition.variable);
   box.high.erase(box.high.begin() + condition.variable);
-  const auto inside = data::sample(box, points_.sampling, points_.per_axis,
-                                   seed_, "points/" + condition.text, round);
+  const auto inside =
+      data::sample(box, points_.sampling, points_.per_axis, seed_,
+                   "points/" + first_on_face(condition).text, round);
   const auto with = [&](double value) {
     const auto column =
         torch::full({inside.size(0), 1}, value, torch::kFloat64);
@@ -291,7 +308,11 @@ bool Solve::built_in(const autodiff::Condition& condition) const {
 std::vector<Face> Solve::first_faces() const {
   std::vector<Face> faces;
   for (const auto* condition : learned_conditions()) {
-    faces.push_back(face_of(*condition, 0));
+    const auto shared =
+        std::ranges::find(faces, &first_on_face(*condition), &Face::condition);
+    faces.push_back(shared == faces.end() ? face_of(*condition, 0)
+                                          : Face{condition, shared->first_token,
+                                                 shared->windows});
   }
   return faces;
 }

@@ -100,6 +100,11 @@ class Solve : public train::Task {
   models::FieldDomain domain() const;
   // Points (N, D) as windows (N, T, D), on the device.
   torch::Tensor windows_of(const torch::Tensor& points) const;
+  // The first that is learned on a condition's face. Its points are drawn, and
+  // are those of the others there too, which share its tensor.
+  const autodiff::Condition& first_on_face(
+      const autodiff::Condition& condition) const;
+  bool has_own_points(const Face& face) const;
   // Points on a condition's face, those of its drawing `round`.
   Face face_of(const autodiff::Condition& condition, int64_t round) const;
   std::vector<Face> first_faces() const;  // of all that are learned, as drawn

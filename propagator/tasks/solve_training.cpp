@@ -40,6 +40,7 @@ void Solve::resample(models::FieldNet& model, int64_t round) {
           : data::sample(box_of(*problem_), points_.sampling, points_.per_axis,
                          seed_, "points/domain", round)));
   for (auto& face : faces_) {
+    if (!has_own_points(face)) continue;
     const auto drawn = face_of(*face.condition, round);
     face.windows.copy_(drawn.windows);
     if (face.opposite.defined()) face.opposite.copy_(drawn.opposite);
@@ -120,6 +121,7 @@ std::map<std::string, Tensor> Solve::state() const {
   if (points_.resample_every == 0) return state;
   state["points"] = windows_;
   for (size_t n = 0; n < faces_.size(); ++n) {
+    if (!has_own_points(faces_[n])) continue;
     state[fmt::format("face.{}", n)] = faces_[n].windows;
     if (faces_[n].opposite.defined()) {
       state[fmt::format("opposite.{}", n)] = faces_[n].opposite;

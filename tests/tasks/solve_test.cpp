@@ -107,6 +107,52 @@ TEST(TasksSolve, WindowedModelsHaveAllTokensInTheLoss) {
   EXPECT_TRUE(near(whole.total, (first.total + second.total) / 2, kNested));
 }
 
+// u = 0 everywhere; how many windows it was asked for.
+struct CountingNet : models::FieldNet {
+  autodiff::Jet forward(const autodiff::Jet& points) override {
+    windows += points.rows().size(1);
+    return {torch::zeros_like(points.rows().narrow(-1, 0, 1)), points.layout()};
+  }
+  int64_t windows = 0;
+};
+
+TEST(TasksSolve, ConditionsOnOneFaceShareItsPoints) {
+  const Experiment e(config::Document::from_text(
+      "task: solve\nprecision: fp64\nproblem:\n"
+      "  domain: ['x in [0, 1]', 't in [0, 1]']\n  fields: u\n"
+      "  equations: u_tt = u_xx\n"
+      "  conditions: ['at t=0: u = sin(pi*x)', 'on x=0: u = 0',"
+      " 'at t=0: u_t = x', 'on x=1: u = 0']\n"
+      "points: {per_axis: 6, adaptive: no, sampling: uniform,"
+      " resample_every: 1}\nbuilt_in: no\n"
+      "model: {name: pinn, width: 8}\n",
+      "test"));
+  const auto model = prepared_model(e);
+  const auto expect_shared = [&] {
+    // u and u_t of the start are asked for at the same x.
+    const auto state = e.task().state();
+    EXPECT_FALSE(state.contains("face.2"));
+    const auto start = state.at("face.0");
+    const auto x = start.select(-1, 0).flatten();
+    const auto loss = e.task().loss(*model, data::Split::kTrain,
+                                    torch::arange(36, torch::kInt64));
+    const auto places = start.clone().set_requires_grad(true);
+    const auto u = models::as_field_net(*model).values(places).flatten();
+    const auto u_t =
+        torch::autograd::grad({u.sum()}, {places})[0].select(-1, 1).flatten();
+    EXPECT_TRUE(near(loss.terms[1].value,
+                     (u - torch::sin(M_PI * x)).square().mean(), kNested));
+    EXPECT_TRUE(near(loss.terms[3].value, (u_t - x).square().mean(), kNested));
+    return start.clone();
+  };
+  const auto before = expect_shared();
+  e.task().begin_step(*model, 1);
+  EXPECT_FALSE(torch::equal(before, expect_shared()));
+  CountingNet zero;
+  e.task().loss(zero, data::Split::kTrain, torch::arange(36, torch::kInt64));
+  EXPECT_EQ(zero.windows, 36 + 3 * 6);  // not 4 * 6
+}
+
 TEST(TasksSolve, PointsAreSampledAsAsked) {
   for (const std::string sampling :
        {"grid", "uniform", "latin_hypercube", "sobol"}) {
