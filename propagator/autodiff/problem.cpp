@@ -121,28 +121,52 @@ double left_with_fields(const Problem& problem, const Condition& condition,
   return condition.residual.evaluate({variables, field}).value().item<double>();
 }
 
+// With two choices of the fields' numbers.
+struct TwoAnswers {
+  double one, other;
+
+  TwoAnswers(const Problem& problem, const Condition& condition)
+      : one(left_with_fields(problem, condition, 0.731)),
+        other(left_with_fields(problem, condition, -1.319)) {}
+
+  static bool same(double a, double b) {
+    return std::abs(a - b) <= 1e-12 * (1 + std::abs(a));
+  }
+  bool knows_fields() const { return !same(one, other); }
+  // Both ask for the same of the fields, but for another number.
+  bool contradicts(const TwoAnswers& b) const {
+    return same(one - b.one, other - b.other) && !same(one, b.one);
+  }
+};
+
+void check_pair(const Problem& problem, const Condition& a,
+                const Condition& b) {
+  if (a.is_periodic() || b.is_periodic() || a.variable != b.variable ||
+      a.at != b.at) {
+    return;
+  }
+  const auto fail = [&](const char* relation) {
+    throw ProblemError("conditions", -1,
+                       fmt::format("{} {} {}", a.text, relation, b.text),
+                       "leave one of them out");
+  };
+  if (a.residual == b.residual) fail("says the same as");
+  if (a.derivatives() == b.derivatives() &&
+      TwoAnswers(problem, a).contradicts(TwoAnswers(problem, b))) {
+    fail("contradicts");
+  }
+}
+
 void check_conditions(const Problem& problem) {
   const auto& all = problem.conditions;
   for (size_t i = 0; i < all.size(); ++i) {
-    if (all[i].is_periodic()) continue;
-    const double one = left_with_fields(problem, all[i], 0.731);
-    const double other = left_with_fields(problem, all[i], -1.319);
-    if (std::abs(one - other) <= 1e-12 * (1 + std::abs(one))) {
+    if (!all[i].is_periodic() && !TwoAnswers(problem, all[i]).knows_fields()) {
       throw ProblemError(
           "conditions", -1,
           fmt::format("{} says nothing of the fields", all[i].text),
           "write what must hold there, such as u = 0");
     }
-    for (size_t j = 0; j < i; ++j) {
-      if (all[j].is_periodic() || all[i].variable != all[j].variable ||
-          all[i].at != all[j].at || !(all[i].residual == all[j].residual)) {
-        continue;
-      }
-      throw ProblemError(
-          "conditions", -1,
-          fmt::format("{} says the same as {}", all[i].text, all[j].text),
-          "leave one of them out");
-    }
+    for (size_t j = 0; j < i; ++j) check_pair(problem, all[i], all[j]);
   }
 }
 

@@ -12,6 +12,7 @@
 #include "propagator/report/table.h"
 #include "propagator/tasks/bench.h"
 #include "propagator/tasks/bench_kernels.h"
+#include "propagator/tasks/registry.h"
 
 namespace propagator::cli {
 namespace {
@@ -37,17 +38,12 @@ struct Measured {
   std::vector<tasks::KernelResult> kernels;
 };
 
-// Of a configuration; forecast if it names none.
-std::string task_of(const config::Document& document) {
-  return document.get("task").value_or("forecast");
-}
-
 // All that measure what the user's configuration trains.
 std::vector<tasks::BenchKind> fitting(const std::string& config) {
-  const auto task =
-      config.empty()
-          ? "forecast"
-          : task_of(config::Document::from_file(find_config(config)));
+  config::Document document;
+  if (!config.empty())
+    document = config::Document::from_file(find_config(config));
+  const auto task = tasks::task_of(document);
   std::vector<tasks::BenchKind> kinds;
   for (const auto& kind : tasks::all_benches()) {
     if (kind.task == task) kinds.push_back(kind);
@@ -81,9 +77,10 @@ config::Document read_config(const BenchArguments& o,
   for (const auto& [key, value] : kind.settings) {
     if (!document.get(key)) document.set(key, value, "bench");
   }
-  if (task_of(document) != kind.task) {
+  if (tasks::task_of(document) != kind.task) {
     throw UsageError(fmt::format("[bench] {} expected the task {}, got {}",
-                                 kind.name, kind.task, task_of(document)));
+                                 kind.name, kind.task,
+                                 tasks::task_of(document)));
   }
   if (kind.task == "forecast") document.set("data.cases", kPlates, "bench");
   if (kind.task == "solve" && o.per_axis > 0) {

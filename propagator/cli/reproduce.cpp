@@ -17,7 +17,8 @@ using nlohmann::json;
 struct ReproduceArguments {
   std::vector<std::string> rows;
   std::string runs = "runs/reproduce", out = "results";
-  int64_t seeds = 0;  // 0: as many as the row says
+  bool own_out = false;  // --out was given
+  int64_t seeds = 0;     // 0: as many as the row says
   Overrides overrides;
 };
 
@@ -74,6 +75,21 @@ std::string run_name(const Row& row, int64_t seed) {
 }
 fs::path run_path(const ReproduceArguments& o, const Row& row, int64_t seed) {
   return fs::path(o.runs) / run_name(row, seed);
+}
+
+// A row with other settings is no longer the row, and must not take its place.
+void expect_the_row(const ReproduceArguments& o, const Row& row,
+                    const tasks::Experiment& experiment) {
+  if (o.own_out) return;
+  auto where = o.overrides;
+  where.assignments.clear();
+  auto document = config::Document::from_file(row.file);
+  where.apply_to(document);
+  if (tasks::Experiment(document).hash() == experiment.hash()) return;
+  throw UsageError(
+      fmt::format("with -s {} this is not the row {}",
+                  fmt::join(o.overrides.assignments, " -s "), row.name),
+      "--out keeps its result in a folder of its own; so does --runs its runs");
 }
 
 // Trains and tests a row with one seed, or takes up what is there. The exit
@@ -227,6 +243,7 @@ int reproduce(const ReproduceArguments& o) {
     o.overrides.apply_to(document);
     last = std::make_unique<tasks::Experiment>(document);
     const auto& experiment = *last;
+    expect_the_row(o, row, experiment);
     const double most = experiment.reproduce().most;
     std::vector<json> results;
     const int64_t seeds = o.seeds > 0 ? o.seeds : experiment.reproduce().seeds;
@@ -296,10 +313,13 @@ void add_reproduce(CLI::App& app, Action& action) {
       ->check(CLI::Range(1, 1000));
   verb->add_option("--runs", o->runs, "Folder of the runs")
       ->capture_default_str();
-  verb->add_option("--out", o->out, "Folder of the results")
-      ->capture_default_str();
+  const auto* out = verb->add_option("--out", o->out, "Folder of the results")
+                        ->capture_default_str();
   o->overrides.add_to(*verb, Overrides::Subject::kNewRun);
-  verb->callback([o, &action] { action = [o] { return reproduce(*o); }; });
+  verb->callback([o, out, &action] {
+    o->own_out = out->count() > 0;
+    action = [o] { return reproduce(*o); };
+  });
 }
 
 }  // namespace propagator::cli

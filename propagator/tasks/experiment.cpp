@@ -46,6 +46,7 @@ void ReproduceOptions::describe(config::Schema& s) {
 
 Experiment::Experiment(const config::Document& document)
     : task_(make_task(document)) {
+  run_.task = task_of(document);
   run_.describe(schema_);
   task_->describe(schema_);
   train_.describe(schema_);

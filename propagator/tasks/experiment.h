@@ -10,7 +10,7 @@
 namespace propagator::tasks {
 
 struct RunOptions {
-  std::string task = "forecast";
+  std::string task;
   std::string name;
   int64_t seed = 0;
   std::string device = "auto";

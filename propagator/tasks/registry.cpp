@@ -59,8 +59,17 @@ const std::map<std::string, TaskKind>& all_tasks() {
   return tasks;
 }
 
+std::string task_of(const config::Document& document) {
+  if (const auto named = document.get("task")) return *named;
+  const auto begins = document.entries().lower_bound("problem.");
+  const bool has_problem = begins != document.entries().end() &&
+                           begins->first.starts_with("problem.");
+  return has_problem ? "solve" : "forecast";
+}
+
 std::unique_ptr<train::Task> make_task(const config::Document& document) {
-  return find_kind(all_tasks(), document, "task", "forecast")->make(document);
+  return find_kind(all_tasks(), document, "task", task_of(document))
+      ->make(document);
 }
 
 }  // namespace propagator::tasks

@@ -20,7 +20,11 @@ struct TaskKind {
 // The tasks by name, as `task` in a configuration.
 const std::map<std::string, TaskKind>& all_tasks();
 
-// The task that the document names. ConfigError if it names none we know.
+// The task that the document names; if none, `solve` for one with a problem,
+// or else `forecast`.
+std::string task_of(const config::Document& document);
+
+// That task. ConfigError if it is none we know.
 std::unique_ptr<train::Task> make_task(const config::Document& document);
 
 }  // namespace propagator::tasks

@@ -197,6 +197,24 @@ TEST(AutodiffProblemError, ConditionsThatSayNothingOrTheSame) {
             "conditions: on x=1: u = 0 says the same as on boundary: u = 0");
 }
 
+TEST(AutodiffProblemError, ConditionsThatContradictEachOther) {
+  for (const std::string item :
+       {"on x=1: u = 1", "on x=1: u = t", "on x=1: u - 2 = sin(t)"}) {
+    auto text = wave();
+    text.conditions.push_back(item);
+    EXPECT_EQ(
+        complaint(text).what,
+        fmt::format("conditions: {} contradicts on boundary: u = 0", item));
+  }
+  // Both can hold.
+  for (const char* item : {"on x=1: u_x = 1", "on x=1: u + u_x = 1",
+                           "on x=1: u = t*u", "on x=1: u^3 = u"}) {
+    auto text = wave();
+    text.conditions.push_back(item);
+    EXPECT_NO_THROW(Problem::parse(text)) << item;
+  }
+}
+
 TEST(AutodiffProblemError, MissingConditionsInTime) {
   auto text = wave();
   text.conditions.erase(text.conditions.begin() + 1);

@@ -48,6 +48,13 @@ TEST_F(Reproduce, WritesTheRowAndTellsItsBand) {
   EXPECT_EQ(bad.output.find("trained"), std::string::npos) << bad.output;
   const auto other = reproduce("-s model.width=16");
   EXPECT_EQ(other.status, 2) << other.output;
+  // Another row must not take the place of this one.
+  const auto out = testing::propagator(
+      "reproduce forecast/tiny -s train.max_steps=6 --runs " + path("rows"));
+  EXPECT_EQ(out.status, 2);
+  EXPECT_NE(out.output.find("with -s train.max_steps=6 this is not the row"),
+            std::string::npos)
+      << out.output;
   const auto two = testing::propagator(
       "reproduce forecast/tiny solve/wave --runs " + path("rows"));
   EXPECT_EQ(two.status, 2);

@@ -247,12 +247,12 @@ TEST_F(Verbs, BenchMeasuresAClosureOfAProblem) {
   EXPECT_GT(closure.at("bytes"), 0);
   EXPECT_FALSE(closure.contains("peak_memory_bytes"));
   // Windows of 3 tokens: 25 with u_x, u_t and the sum of u_xx and u_tt in 4
-  // rows, and those of four conditions, together, with u_t in 2 rows.
-  const double rows = 3 * (25 * 4 + 4 * 5 * 2);
+  // rows, and those of three faces, together, with u_t in 2 rows.
+  const double rows = 3 * (25 * 4 + 3 * 5 * 2);
   const double block = 4 * (4 + 8 + 4) + 4 * 6 + 6 * 6 + 6 * 4;
   const double embedding = 2 * 4, head = 4 * 8 + 8 * 8 + 8;
   // Two products of two attentions, each for pairs of coefficients.
-  const double attention = 2 * 2 * 4 * 3 * 3 * (25 * 9 + 4 * 5 * 3);
+  const double attention = 2 * 2 * 4 * 3 * 3 * (25 * 9 + 3 * 5 * 3);
   EXPECT_EQ(
       closure.at("operations"),
       2 * (rows * (2 * embedding + 3 * (2 * block + head)) + 3 * attention));
@@ -379,6 +379,14 @@ TEST_F(Verbs, LocateTrainsDrawsAndPredictsFromATableOfHits) {
             std::string::npos)
       << bad.output;
   EXPECT_FALSE(fs::exists(folder / "no.csv"));
+}
+
+TEST_F(Verbs, AProblemNeedsNoNameOfItsTask) {
+  const std::string named = kDecay;
+  write_file_atomically(folder / "bare.yaml", named.substr(named.find('\n')));
+  const auto outcome = testing::propagator("check " + path("bare.yaml"));
+  EXPECT_EQ(outcome.status, 0) << outcome.output;
+  EXPECT_EQ(outcome.output.find("task: solve"), 0u) << outcome.output;
 }
 
 TEST_F(Verbs, EveryProblemIsGoodAndItsExactSolutionSolvesIt) {
