@@ -121,21 +121,26 @@ double left_with_fields(const Problem& problem, const Condition& condition,
   return condition.residual.evaluate({variables, field}).value().item<double>();
 }
 
-// With two choices of the fields' numbers.
-struct TwoAnswers {
-  double one, other;
+// With three choices of the fields' numbers.
+struct Answers {
+  double one, other, third;
 
-  TwoAnswers(const Problem& problem, const Condition& condition)
+  Answers(const Problem& problem, const Condition& condition)
       : one(left_with_fields(problem, condition, 0.731)),
-        other(left_with_fields(problem, condition, -1.319)) {}
+        other(left_with_fields(problem, condition, -1.319)),
+        third(left_with_fields(problem, condition, 2.173)) {}
 
-  static bool same(double a, double b) {
-    return std::abs(a - b) <= 1e-12 * (1 + std::abs(a));
+  bool know_fields() const {
+    return !(std::abs(one - other) <= 1e-12 * (1 + std::abs(one)));
   }
-  bool knows_fields() const { return !same(one, other); }
-  // Both ask for the same of the fields, but for another number.
-  bool contradicts(const TwoAnswers& b) const {
-    return same(one - b.one, other - b.other) && !same(one, b.one);
+  // Both ask the same of the fields, up to a factor, but for another number.
+  bool contradict(const Answers& b) const {
+    const double factor = (one - other) / (b.one - b.other);
+    const double apart = one - factor * b.one;
+    const double nothing =
+        1e-9 * (std::abs(one) + std::abs(other) + std::abs(third));
+    return std::abs(apart) > nothing &&
+           std::abs(third - factor * b.third - apart) < nothing;
   }
 };
 
@@ -152,7 +157,7 @@ void check_pair(const Problem& problem, const Condition& a,
   };
   if (a.residual == b.residual) fail("says the same as");
   if (a.derivatives() == b.derivatives() &&
-      TwoAnswers(problem, a).contradicts(TwoAnswers(problem, b))) {
+      Answers(problem, a).contradict(Answers(problem, b))) {
     fail("contradicts");
   }
 }
@@ -160,7 +165,7 @@ void check_pair(const Problem& problem, const Condition& a,
 void check_conditions(const Problem& problem) {
   const auto& all = problem.conditions;
   for (size_t i = 0; i < all.size(); ++i) {
-    if (!all[i].is_periodic() && !TwoAnswers(problem, all[i]).knows_fields()) {
+    if (!all[i].is_periodic() && !Answers(problem, all[i]).know_fields()) {
       throw ProblemError(
           "conditions", -1,
           fmt::format("{} says nothing of the fields", all[i].text),

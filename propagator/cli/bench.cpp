@@ -40,10 +40,9 @@ struct Measured {
 
 // All that measure what the user's configuration trains.
 std::vector<tasks::BenchKind> fitting(const std::string& config) {
-  config::Document document;
-  if (!config.empty())
-    document = config::Document::from_file(find_config(config));
-  const auto task = tasks::task_of(document);
+  const auto task = tasks::task_of(
+      config.empty() ? config::Document()
+                     : config::Document::from_file(find_config(config)));
   std::vector<tasks::BenchKind> kinds;
   for (const auto& kind : tasks::all_benches()) {
     if (kind.task == task) kinds.push_back(kind);

@@ -89,7 +89,7 @@ void expect_the_row(const ReproduceArguments& o, const Row& row,
   throw UsageError(
       fmt::format("with -s {} this is not the row {}",
                   fmt::join(o.overrides.assignments, " -s "), row.name),
-      "--out keeps its result in a folder of its own; so does --runs its runs");
+      "give it folders of its own: --out FOLDER --runs FOLDER");
 }
 
 // Trains and tests a row with one seed, or takes up what is there. The exit

@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <cmath>
 
 namespace propagator::report {
 namespace {
@@ -28,6 +29,13 @@ std::vector<PanelRow> in_lines(const PanelRow& all) {
 
 }  // namespace
 
+HeatMaps figure_of(const std::string& title, const FieldMaps& maps) {
+  HeatMaps figure{.title = title, .x = maps.x, .y = maps.y};
+  figure.panel_width /= std::sqrt(maps.aspect);
+  figure.panel_height *= std::sqrt(maps.aspect);
+  return figure;
+}
+
 HeatMaps compare(const std::string& title,
                  std::span<const ComparedMaps> answers) {
   const auto known = std::ranges::find_if(
@@ -35,7 +43,7 @@ HeatMaps compare(const std::string& title,
       [](const ComparedMaps& answer) { return answer.maps.truth.defined(); });
   const bool any_known = known != answers.end();
   const auto& first = answers.front().maps;
-  HeatMaps figure{.title = title, .x = first.x, .y = first.y};
+  auto figure = figure_of(title, first);
   std::vector<std::vector<PanelRow>> lines;  // of each kind of row
   for (size_t f = 0; f < first.names.size(); ++f) {
     const auto at = static_cast<int64_t>(f);

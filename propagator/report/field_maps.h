@@ -12,10 +12,14 @@ struct FieldMaps {
   std::string model = "";    // whose answer it is: "pinnsformer"
   std::vector<std::string> names = {};  // of F fields
   Axis x = {}, y = {};
+  double aspect = 1;            // height of a map, over its width
   torch::Tensor answer = {};    // (F, R, C); row 0 is at the top
   torch::Tensor truth = {};     // (F, R, C); undefined: not known
   std::string truth_name = "";  // "exact"
 };
+
+// A figure for maps like these, without any yet.
+HeatMaps figure_of(const std::string& title, const FieldMaps& maps);
 
 // One of several answers to the same question.
 struct ComparedMaps {

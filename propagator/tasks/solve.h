@@ -149,6 +149,7 @@ class Solve : public train::Task {
   torch::Tensor pictures(const torch::Tensor& values, const Plane& plane) const;
   std::vector<std::string> held_at(const Plane& plane) const;
   report::Axis axis(int64_t variable) const;  // of the centres of cells
+  double aspect(const Plane& plane) const;    // height over width
   void draw_maps(const Answer& answer, const Plane& plane,
                  report::Report& report);
   // The solution at the test points, if one is to be had; found once.

@@ -233,6 +233,16 @@ std::vector<std::string> Solve::held_at(const Plane& plane) const {
   return texts;
 }
 
+// Lengths are drawn alike in both directions, unless that makes a strip.
+double Solve::aspect(const Plane& plane) const {
+  if (plane.across == problem_->time()) return 1;
+  const auto length = [this](int64_t variable) {
+    const auto& [low, high] = problem_->domain[static_cast<size_t>(variable)];
+    return high - low;
+  };
+  return std::clamp(length(plane.up) / length(plane.across), 1.0 / 3, 3.0);
+}
+
 report::FieldMaps Solve::maps_of(const Answer& answer, const Plane& plane) {
   const auto across = axis(plane.across), up = axis(plane.up);
   const auto places = held_at(plane);
@@ -242,6 +252,7 @@ report::FieldMaps Solve::maps_of(const Answer& answer, const Plane& plane) {
       .model = model_name_,
       .x = across,
       .y = {.label = up.label, .first = up.last, .last = up.first},
+      .aspect = aspect(plane),
       .answer = pictures(answer.fields, plane)};
   for (const auto& field : problem_->symbols.fields) {
     for (const auto& at : places) {
@@ -285,13 +296,12 @@ void Solve::draw_maps(const Answer& answer, const Plane& plane,
   const auto& fields = problem_->symbols.fields;
   const auto over = fmt::format("over {} and {}", maps.y.label, maps.x.label);
   for (size_t f = 0; f < fields.size(); ++f) {
-    report::HeatMaps figure{.title = fields[f], .x = maps.x, .y = maps.y};
+    auto figure = report::figure_of(fields[f], maps);
     add_field(maps, f, fields[f], places, figure.rows);
     report.figure("field-" + fields[f], figure,
                   fmt::format("{} {}.", fields[f], over));
   }
-  report::HeatMaps figure{
-      .title = "Residual of the equations", .x = maps.x, .y = maps.y};
+  auto figure = report::figure_of("Residual of the equations", maps);
   const auto residuals = pictures(answer.residuals, plane);
   add_residuals(residuals, problem_->equations, places, figure.rows);
   report.figure("residual", figure,

@@ -93,7 +93,13 @@ Solve::Answer Solve::answer_of(models::FieldNet& model) const {
   return {torch::cat(fields).cpu(), torch::cat(residuals_of).cpu()};
 }
 
-json Solve::evaluate(torch::nn::Module& module, data::Split) {
+json Solve::evaluate(torch::nn::Module& module, data::Split split) {
+  if (split != data::Split::kTest) {
+    throw UsageError(
+        fmt::format("[solve] expected the split test, got {}",
+                    config::name_of(split)),
+        "a solution is tested at one set of points, `eval.per_axis` of them");
+  }
   auto& model = as_field_net(module);
   const auto answer = answer_of(model);
   json result{{"network", model_name_},

@@ -335,6 +335,12 @@ TEST_F(Verbs, SolveDrawsAPageAndEvalRepeatsIt) {
   const auto first = nlohmann::json::parse(read_file(folder / "h/result.json"));
   const auto again = json_of("eval " + path("h") + " --json");
   EXPECT_EQ(again.at("relative_l2"), first.at("relative_l2"));
+  const auto split =
+      testing::propagator("eval " + path("h") + " --split train");
+  EXPECT_EQ(split.status, 2);
+  EXPECT_NE(split.output.find("expected the split test, got train"),
+            std::string::npos)
+      << split.output;
   const auto report = testing::propagator("report " + path("h"));
   EXPECT_EQ(report.status, 0) << report.output;
 }

@@ -101,7 +101,7 @@ TEST(TasksInitialValues, ConditionsOfAnotherFormAreLeftToTheLoss) {
 
 TEST(TasksInitialValues, AFieldWithTwoFirstValuesIsLeftToTheLoss) {
   const auto twice =
-      problem({"at t=1: u = x", "at t=1: u = 1 - x", "at t=1: u_t = 0",
+      problem({"at t=1: u = x", "at t=1: 2*u = 2*x", "at t=1: u_t = 0",
                "at t=1: v = 3", "on boundary: u = 0", "on boundary: v = 3"});
   const InitialValues values(twice);
   for (size_t n = 0; n < twice.conditions.size(); ++n) {

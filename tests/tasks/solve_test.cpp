@@ -408,6 +408,11 @@ TEST(TasksSolve, MapsOfTwoPlacesHaveTheFirstToTheRight) {
   const auto expected =
       torch::tensor({{0.375, 1.125}, {0.125, 0.375}}, torch::kFloat64);
   EXPECT_TRUE(near(maps->truth[0], expected, testing::kFloat64));
+  // As wide as its domain, in the space of a square.
+  const auto figure = report::figure_of("u", *maps);
+  EXPECT_DOUBLE_EQ(figure.panel_width, 2 * figure.panel_height);
+  const double square = report::HeatMaps().panel_width;
+  EXPECT_DOUBLE_EQ(figure.panel_width * figure.panel_height, square * square);
 }
 
 TEST(TasksSolve, MapsAreTheNetworksAnswerBesideTheExactSolution) {
