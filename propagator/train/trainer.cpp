@@ -20,9 +20,9 @@ constexpr std::string_view kNewton = "lbfgs.";
 constexpr std::string_view kTask = "task.";
 
 // A training that has not gained for so many validations, and is so many times
-// worse than its best, is said to have diverged.
-constexpr int64_t kSignsOfDivergence = 3;
-constexpr double kDiverged = 10;
+// worse than its best, has gone astray.
+constexpr int64_t kSignsOfTrouble = 3;
+constexpr double kAstray = 10;
 
 // Takes the tensors whose names begin so out of `all`.
 NamedTensors take(NamedTensors& all, std::string_view prefix) {
@@ -328,14 +328,20 @@ void Trainer::note_validation(const Summary& summary) {
             step_, total_steps_, (step_ - 1) / steps_per_epoch_ + 1,
             last_.total, summary.total, better ? " best" : "",
             duration_text(seconds()), terms);
-  if (validations_without_gain_ == kSignsOfDivergence &&
-      summary.total > kDiverged * best_value_) {
-    log::warn(
-        "the validation loss is {:.0f} times the best, of step {}: the "
-        "training may have diverged. Its best weights are kept; a lower "
-        "schedule.lr or train.clip=1 may help",
-        summary.total / best_value_, best_step_);
+  if (validations_without_gain_ != kSignsOfTrouble ||
+      summary.total <= kAstray * best_value_) {
+    return;
   }
+  const bool fits = last_.total < best_value_;
+  log::warn(
+      "the validation loss is {:.0f} times the best, of step {}{}. The best "
+      "weights are kept; {} may help",
+      summary.total / best_value_, best_step_,
+      fits ? ", while that of training is small: the model fits what it is "
+             "shown and nothing beside it"
+           : ": the training may have diverged",
+      fits ? "more data, or points drawn anew,"
+           : "a lower schedule.lr or train.clip=1");
 }
 
 void Trainer::write_metrics(const char* kind, const Summary& summary,
