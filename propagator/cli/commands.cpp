@@ -125,11 +125,51 @@ fs::path find_config(const std::string& config) {
                            "`propagator list` shows those that come with it"));
 }
 
+const std::vector<std::string>& resumable_keys() {
+  static const std::vector<std::string> keys{
+      "train.", "schedule.", "optimizer.",  "report.",
+      "loss.",  "eval.",     "data.storage"};
+  return keys;
+}
+
+namespace {
+
+// A run and its checkpoints differ at most in what `resume` has changed, and in
+// where they were computed.
+void expect_checkpoint_of(const train::RunDirectory& run,
+                          const fs::path& checkpoint) {
+  auto may_differ = resumable_keys();
+  for (const char* key :
+       {"name", "device", "precision", "threads", "reproduce."}) {
+    may_differ.push_back(key);
+  }
+  const auto mine = config::Document::from_file(run.config());
+  const auto other = config::Document::from_file(checkpoint / "config.yaml");
+  for (const auto& [key, entry] : other.entries()) {
+    const auto found = mine.get(key);
+    if (!found || *found == entry.text ||
+        std::ranges::any_of(may_differ, [&](const std::string& start) {
+          return key.starts_with(start);
+        })) {
+      continue;
+    }
+    throw UsageError(
+        fmt::format("{} is of another run: it has {}={}, and {} has {}",
+                    checkpoint.string(), key, entry.text, run.path().string(),
+                    *found),
+        "--from names a checkpoint of the run itself");
+  }
+}
+
+}  // namespace
+
 fs::path choose_checkpoint(const train::RunDirectory& run,
                            const std::string& from) {
   if (!from.empty()) {
     for (const auto& path : {fs::path(from), run.checkpoints() / from}) {
-      if (fs::is_directory(path)) return path;
+      if (!fs::is_directory(path)) continue;
+      expect_checkpoint_of(run, path);
+      return path;
     }
     std::string names;
     for (const auto& path : train::list_checkpoints(run.checkpoints())) {

@@ -72,7 +72,10 @@ std::map<std::string, std::filesystem::path> known_problems();
 // The file that CONFIG means: a path, or one of those names.
 std::filesystem::path find_config(const std::string& config);
 
-// A run's newest checkpoint, or the one that `from` names.
+// What begins the keys that `resume` may change in a run.
+const std::vector<std::string>& resumable_keys();
+
+// A run's newest checkpoint, or the one of its own that `from` names.
 std::filesystem::path choose_checkpoint(const train::RunDirectory& run,
                                         const std::string& from);
 

@@ -19,7 +19,12 @@ int generate(const std::string& name, const std::string& out, bool force,
   const tasks::Experiment experiment(document);
   const auto* forecast = dynamic_cast<tasks::Forecast*>(&experiment.task());
   if (forecast == nullptr) {
-    throw UsageError("[data] this task's data cannot be written to a file");
+    throw UsageError("[data] this task's data cannot be written to a file",
+                     "only plates of the task forecast can");
+  }
+  if (!forecast->data_options().file.empty()) {
+    throw UsageError("[data] data.file is read, not solved again",
+                     "leave it out: the plates come from plate.* and the seed");
   }
   expect_free(out, force);
   const auto runtime = experiment.make_runtime();
@@ -35,25 +40,30 @@ int generate(const std::string& name, const std::string& out, bool force,
 
 int describe(const std::string& path) {
   const auto reader = data::TensorReader::open(path);
-  report::Table table({"array", "shape", "least", "mean", "largest"});
+  report::Table table(
+      {"array", "shape", "least", "mean", "largest", "not finite"});
   for (const auto& [name, shape] : reader->shapes()) {
     double least = std::numeric_limits<double>::infinity(), largest = -least;
-    double sum = 0, count = 0;
-    bool finite = true;
+    double sum = 0;
+    int64_t count = 0, strange = 0;
     const int64_t rows = shape.empty() ? 0 : shape[0];
     for (int64_t n = 0; n < rows; n += kRowsAtOnce) {
-      const auto part = reader->rows(name, n, std::min(kRowsAtOnce, rows - n))
-                            .to(torch::kFloat64);
+      const auto all = reader->rows(name, n, std::min(kRowsAtOnce, rows - n))
+                           .to(torch::kFloat64);
+      const auto part = all.masked_select(torch::isfinite(all));
+      strange += all.numel() - part.numel();
+      if (part.numel() == 0) continue;
       least = std::min(least, part.min().item<double>());
       largest = std::max(largest, part.max().item<double>());
       sum += part.sum().item<double>();
-      count += static_cast<double>(part.numel());
-      finite = finite && torch::isfinite(part).all().item<bool>();
+      count += part.numel();
     }
-    table.row({name, fmt::format("({})", fmt::join(shape, ", ")),
-               fmt::format("{:.6g}", least),
-               fmt::format("{:.6g}", sum / std::max(count, 1.0)),
-               finite ? fmt::format("{:.6g}", largest) : "not all finite"});
+    const auto text = [&](double value) {
+      return count > 0 ? fmt::format("{:.6g}", value) : "-";
+    };
+    table.row({name, fmt::format("({})", fmt::join(shape, ", ")), text(least),
+               text(sum / static_cast<double>(std::max<int64_t>(count, 1))),
+               text(largest), fmt::format("{}", strange)});
   }
   fmt::print("{}", table.text());
   const auto note = nlohmann::json::parse(reader->note(), nullptr, false);

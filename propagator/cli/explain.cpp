@@ -29,13 +29,16 @@ void add_explain(CLI::App& app, Action& action) {
                  "The last weights, not those of the best validation");
   verb->add_option("--work", o->work,
                    "Time to spend on the learned propagator, against the "
-                   "usual few seconds")
-      ->check(CLI::Range(0.001, 1e6))
+                   "usual few seconds, 0.001 to 1e6")
       ->capture_default_str();
   verb->add_flag("--json", o->json, "Print the numbers as JSON");
   o->overrides.add_to(*verb, Overrides::Subject::kModel);
   verb->callback([o, &action] {
     action = [o] {
+      if (!(o->work >= 0.001 && o->work <= 1e6)) {  // nor is it NaN
+        throw UsageError(fmt::format(
+            "--work: expected a number from 0.001 to 1e6, got {}", o->work));
+      }
       const auto run = train::RunDirectory::open(o->run);
       const auto [experiment, runtime, model] =
           load_for_pages(o->run, o->from, o->overrides,
@@ -44,7 +47,7 @@ void add_explain(CLI::App& app, Action& action) {
       if (!task.propagator_subject(*model) && !task.audit_subject(*model)) {
         throw UsageError(
             "a run of this task has nothing to explain",
-            "its page shows fields and errors: propagator report " + o->run);
+            "its page shows what it does: propagator report " + o->run);
       }
       const auto [page, numbers] = explain::write_explanation(
           *experiment, *model,

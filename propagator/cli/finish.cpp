@@ -74,6 +74,25 @@ void print_explanation(const json& numbers) {
   }
 }
 
+namespace {
+
+// A result says in which precision it was trained; nothing is left to train.
+void expect_same_precision(const train::Checkpoint& saved,
+                           const Runtime& runtime) {
+  const auto trained_in =
+      config::Document::from_text(saved.config, "checkpoint").get("precision");
+  const auto asked = config::name_of(runtime.precision);
+  if (!trained_in || *trained_in == asked) return;
+  throw UsageError(
+      fmt::format("all steps were trained in {}, none is left for {}",
+                  *trained_in, asked),
+      fmt::format("`propagator eval --precision {}` tests it so; a larger "
+                  "train.epochs goes on so",
+                  asked));
+}
+
+}  // namespace
+
 int train_and_report(const tasks::Experiment& experiment,
                      const std::function<train::RunDirectory()>& open_run,
                      const fs::path& checkpoint, bool as_json) {
@@ -88,7 +107,11 @@ int train_and_report(const tasks::Experiment& experiment,
   if (checkpoint.empty()) {
     task.calibrate(*model);
   } else {
-    trainer.restore(train::load_checkpoint(checkpoint));
+    const auto saved = train::load_checkpoint(checkpoint);
+    trainer.restore(saved);
+    if (trainer.step() == trainer.total_steps()) {
+      expect_same_precision(saved, runtime);
+    }
     if (trainer.step() > trainer.total_steps()) {
       throw UsageError(
           fmt::format("{} is of step {}, after the last of {}",

@@ -235,6 +235,9 @@ std::string seeds_text(const json& summary) {
 int reproduce(const ReproduceArguments& o) {
   report::Table table(
       {"row", "mode", "metric", "ours", "document", "band", "seeds"});
+  if (fs::exists(o.out) && !fs::is_directory(o.out)) {
+    throw UsageError(fmt::format("--out: {} is not a folder", o.out));
+  }
   bool all_inside = true;
   std::vector<train::ReproducedRow> rows;
   std::unique_ptr<tasks::Experiment> last;

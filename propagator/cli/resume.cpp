@@ -27,9 +27,7 @@ void add_resume(CLI::App& app, Action& action) {
       auto run = train::RunDirectory::open(o->run);
       run.lock();
       auto document = config::Document::from_file(run.config());
-      o->overrides.apply_to_run(
-          document, {"train.", "schedule.", "optimizer.", "report.", "loss.",
-                     "eval.", "data.storage"});
+      o->overrides.apply_to_run(document, resumable_keys());
       tasks::Experiment experiment(document);
       o->overrides.limit_time_of(experiment);
       return resume_run(std::move(run), experiment, o->from, o->json);

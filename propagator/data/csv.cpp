@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <charconv>
 #include <cmath>
 #include <set>
@@ -116,6 +117,11 @@ std::vector<Column> read_csv(const fs::path& path) {
   Lines lines(path);
   std::vector<std::string> names, cells;
   if (!lines.next(names)) lines.fail_empty("the names of the columns");
+  double number = 0;
+  if (std::ranges::all_of(
+          names, [&](const auto& name) { return parse(name, number); })) {
+    lines.fail(0, "expected the names of the columns, got numbers");
+  }
   std::set<std::string> known;
   for (size_t c = 0; c < names.size(); ++c) {
     if (names[c].empty()) lines.fail(c, "expected a name, got nothing");

@@ -66,6 +66,11 @@ void PlateDataset::open_file(const std::string& path) {
   const int64_t cases = shape.empty() ? 0 : shape[0];
   expect_shape(*reader_, path, "fields",
                {cases, plate_.frames, plate_.rows, plate_.cols});
+  if (cases < kFewestCases) {
+    throw DataError(fmt::format(
+        "{}: expected at least {} cases, for a 70/20/10 split, got {}", path,
+        kFewestCases, cases));
+  }
   expect_shape(*reader_, path, "alpha", {cases});
   expect_shape(*reader_, path, "dt", {cases});
   cases_.alpha = reader_->all("alpha").to(runtime_.options());
@@ -79,7 +84,8 @@ void PlateDataset::open_file(const std::string& path) {
   Progress progress("checking " + path, cases);
   for (int64_t n = 0; n < cases; n += kCasesAtOnce) {
     const int64_t count = std::min(kCasesAtOnce, cases - n);
-    check_finite(reader_->rows("fields", n, count), n, path);
+    check_finite(reader_->rows("fields", n, count).to(runtime_.dtype()), n,
+                 path);
     progress.update(n + count);
   }
 }

@@ -26,11 +26,11 @@ SplitIndices make_split(int64_t cases, int64_t seed) {
   const auto second = order.begin() + cases * 9 / 10;
   SplitIndices split{
       {order.begin(), first}, {first, second}, {second, order.end()}, order};
-  if (cases < 10) {
+  if (cases < kFewestCases) {
     throw ConfigError("data.cases",
-                      fmt::format("expected at least 10 cases for a 70/20/10 "
+                      fmt::format("expected at least {} cases for a 70/20/10 "
                                   "split, got {}",
-                                  cases));
+                                  kFewestCases, cases));
   }
   return split;
 }
@@ -39,9 +39,10 @@ BatchSampler::BatchSampler(int64_t size, int64_t batch, int64_t seed)
     : size_(size), batch_(batch), seed_(seed) {
   if (batch > size) {
     throw ConfigError("train.batch",
-                      fmt::format("expected at most the {} training cases, got "
-                                  "{}",
-                                  size, batch));
+                      fmt::format("train.batch: expected at most the {} "
+                                  "training cases, got {}",
+                                  size, batch),
+                      "lower it, or have more of them");
   }
 }
 

@@ -18,6 +18,8 @@ struct SplitIndices {
   const std::vector<int64_t>& of(Split split) const;
 };
 
+constexpr int64_t kFewestCases = 10;
+
 SplitIndices make_split(int64_t cases, int64_t seed);
 
 // The cases of step number `step` when `batch` of `size` positions are drawn

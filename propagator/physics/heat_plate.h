@@ -36,6 +36,10 @@ struct HeatPlateOptions {
   double dy() const { return height / static_cast<double>(rows - 1); }
   // The largest stable step, 1 / (2 α (1/dx² + 1/dy²)).
   double largest_step(double alpha) const;
+  // Six digits of slack: a float32 step may round above the limit.
+  bool is_stable(double alpha, double step) const {
+    return alpha > 0 && step > 0 && step <= largest_step(alpha) * (1 + 1e-6);
+  }
   // The step this configuration takes for a case of diffusivity α. With `cfl`
   // it is a fixed fraction of the largest one, so α·dt is the same in every
   // case and α does nothing; with `fixed` one step serves all cases.

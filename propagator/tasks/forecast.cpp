@@ -184,6 +184,11 @@ torch::Tensor Forecast::forecast(
 }
 
 json Forecast::evaluate(torch::nn::Module& model, data::Split split) {
+  if (split == data::Split::kAll && data_options_.file.empty()) {
+    throw UsageError(
+        "[forecast] the split all has the plates of training too",
+        "it is for a file that the model has not seen: -s data.file=mine.h5");
+  }
   const torch::NoGradGuard no_grad;
   auto& forecaster = as_forecaster(model);
   model.eval();
@@ -240,13 +245,13 @@ std::string Forecast::predict(torch::nn::Module& model,
   const auto reader = data::TensorReader::open(input);
   const auto got = reader->shape("fields");
   const int64_t visible = forecaster.visible();
-  if (got.size() != 4 || got[1] < visible || got[2] != plate_.rows ||
-      got[3] != plate_.cols) {
+  if (got.size() != 4 || got[0] < 1 || got[1] < visible ||
+      got[2] != plate_.rows || got[3] != plate_.cols) {
     throw DataError(
-        fmt::format("{}: expected 'fields' of shape (N, at least {}, {}, {}), "
-                    "got ({})",
-                    input, visible, plate_.rows, plate_.cols,
-                    fmt::join(got, ", ")),
+        fmt::format(
+            "{}: expected 'fields' of shape (N > 0, at least {}, {}, {}), "
+            "got ({})",
+            input, visible, plate_.rows, plate_.cols, fmt::join(got, ", ")),
         "the first axis is cases, the second time");
   }
   if (reader->shape("alpha") != std::vector<int64_t>{got[0]}) {

@@ -1,6 +1,7 @@
 #include <cmath>
 #include <set>
 
+#include "propagator/core/log.h"
 #include "propagator/tasks/forecast.h"
 
 // What explanations of a forecast work on.
@@ -50,6 +51,12 @@ std::optional<train::PropagatorSubject> Forecast::propagator_subject(
   auto& forecaster = as_forecaster(model);
   const auto times = spread_times(forecaster.visible(), plate_.frames);
   const auto test = data_->range(data::Split::kTest, 0, 1);
+  if (!plate_.is_stable(test.alpha.item<double>(), test.dt.item<double>())) {
+    log::warn(
+        "the file's time step is too long for our own solver: the learned "
+        "propagator has no true one beside it and is left out");
+    return std::nullopt;
+  }
   const int64_t pairs =
       std::min(kMostPairs, data_->size(data::Split::kTrain) / 2);
   const auto train = data_->range(data::Split::kTrain, 0, 2 * pairs);

@@ -78,6 +78,16 @@ void Locate::validate() {
                                                  read_sensors(sensors_file_))
                         : physics::make_detector(detector_options_);
   model_options_->validate(shape());
+  const int64_t unknowns = detector().time_known() ? 3 : 4;
+  if (eval_options_.classical > 0 && detector_options_.trigger < unknowns) {
+    throw ConfigError(
+        "detector.trigger",
+        fmt::format("classical fits need {} hits, as many as unknowns",
+                    unknowns),
+        fmt::format("set detector.trigger={} or more, or eval.classical=0 for "
+                    "a test without them",
+                    unknowns));
+  }
   if (loss_kind_ == LocateLoss::kLikelihood &&
       !model_options_->has_uncertainty()) {
     throw ConfigError("loss.kind", "this model gives no uncertainty",
@@ -149,7 +159,10 @@ void Locate::prepare(int64_t seed, const Runtime& runtime) {
 }
 
 const Locate::Sample& Locate::sample(data::Split split) const {
-  return samples_.at(split == data::Split::kAll ? data::Split::kTest : split);
+  const auto found = samples_.find(split);
+  if (found != samples_.end()) return found->second;
+  throw UsageError("[locate] expected the split train, validation or test",
+                   "events are simulated: there is no file of all of them");
 }
 
 std::shared_ptr<torch::nn::Module> Locate::make_model() const {

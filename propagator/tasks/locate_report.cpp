@@ -202,6 +202,10 @@ std::string Locate::predict(torch::nn::Module& module, const std::string& input,
       locate(model, {torch::zeros({table.size(), 3}, runtime.options()),
                      table.times.to(runtime.options()),
                      table.hits.to(runtime.device)});
+  if (!torch::isfinite(located.position).all().item<bool>()) {
+    throw NumericalError("[predict] an answer is not finite",
+                         "are the times like those of the training, in ns?");
+  }
   std::vector<data::Column> columns{{"event", table.names.to(torch::kFloat64)}};
   const char* axes[] = {"x", "y", "z"};
   for (int64_t d = 0; d < 3; ++d) {

@@ -193,6 +193,39 @@ TEST_F(BadInput, WhatMadeARunCannotBeOverridden) {
   EXPECT_EQ(read_file(fs::path(path) / "config.yaml"), config);
 }
 
+TEST_F(BadInput, ACheckpointOfAnotherRunIsRefused) {
+  const auto path = good_run().string();
+  ASSERT_EQ(train("-s train.max_steps=6 --seed 5", "other").status, 0);
+  const auto other = newest(folder / "other").string();
+  const auto result = read_file(fs::path(path) / "result.json");
+  for (const char* verb : {"resume ", "eval "}) {
+    expect(run(verb + path + " --from " + other), 2,
+           "is of another run: it has seed=5");
+  }
+  EXPECT_EQ(read_file(fs::path(path) / "result.json"), result);
+  EXPECT_EQ(run("eval " + path + " --from " + newest(path).string()).status, 0);
+}
+
+TEST_F(BadInput, AFinishedRunKeepsItsPrecision) {
+  const auto path = good_run().string();
+  const auto config = read_file(fs::path(path) / "config.yaml");
+  expect(run("resume " + path + " --precision fp64"), 2,
+         "all steps were trained in fp32, none is left for fp64");
+  EXPECT_EQ(read_file(fs::path(path) / "config.yaml"), config);
+}
+
+TEST_F(BadInput, WhatCannotBeTestedIsNotTrained) {
+  expect(run("check locate/corners-jitter -s detector.trigger=2"), 2,
+         "classical fits need 3 hits");
+  EXPECT_EQ(run("check locate/corners-jitter -s detector.trigger=2 -s "
+                "eval.classical=0")
+                .status,
+            0);
+  const auto path = good_run().string();
+  expect(run("eval " + path + " --split all"), 2, "plates of training too");
+  expect(run("explain " + path + " --work nan"), 2, "--work: expected");
+}
+
 TEST_F(BadInput, OutputsAreNotOverwrittenUnasked) {
   const auto path = good_run().string();
   const auto data = (folder / "data.h5").string();
@@ -225,9 +258,53 @@ TEST_F(BadInput, NotANumberInData) {
   content.tensors.at("fields")[7][3][2][1] = std::nan("");
   data::save_tensors(file, content);
   expect(train("-s data.file=" + file), 3, "case 7, frame 3, node (2, 1)");
-  expect(run("data info " + file), 0, "not all finite");
+  expect(run("data info " + file), 0, "not finite");
   expect(train("-s data.file=" + file + " -s plate.frames=15"), 3,
          "expected 'fields' of shape");
+  // What float32 cannot hold.
+  auto& fields = content.tensors.at("fields");
+  fields = fields.to(torch::kFloat64);
+  fields[7][3][2][1] = 1e300;
+  data::save_tensors(file, content);
+  expect(train("-s data.file=" + file), 3, "case 7, frame 3, node (2, 1)");
+  EXPECT_FALSE(fs::exists(folder / "r"));
+  expect(run("data generate " + tiny() + " --out " + file +
+             " --force -s data.file=" + file),
+         2, "data.file is read");
+}
+
+TEST_F(BadInput, TooFewCasesNameTheFile) {
+  const auto path = good_run().string();
+  const auto file = (folder / "data.h5").string();
+  EXPECT_EQ(run("data generate " + tiny() + " --out " + file).status, 0);
+  auto content = data::load_tensors(file);
+  const auto keep = [&](int64_t count) {
+    for (auto& [name, values] : content.tensors) {
+      values = values.slice(0, 0, count).clone();
+    }
+    data::save_tensors(file, content);
+  };
+  keep(5);
+  expect(train("-s data.file=" + file), 3, file + ": expected at least 10");
+  keep(0);
+  const auto out = (folder / "out.h5").string();
+  expect(run("predict " + path + " -i " + file + " -o " + out), 3, "(N > 0");
+  EXPECT_FALSE(fs::exists(out));
+}
+
+// Plates need not come from our own solver.
+TEST_F(BadInput, ATimeStepTooLongForOurSolverLeavesOutWhatNeedsIt) {
+  const auto file = (folder / "data.h5").string();
+  EXPECT_EQ(run("data generate " + tiny() + " --out " + file).status, 0);
+  auto content = data::load_tensors(file);
+  content.tensors.at("dt") *= 100;
+  data::save_tensors(file, content);
+  const auto outcome = train(
+      "-s train.max_steps=4 -s report.page=yes -s "
+      "data.file=" +
+      file);
+  expect(outcome, 0, "is left out");
+  EXPECT_TRUE(fs::exists(folder / "r/report.html"));
 }
 
 TEST_F(BadInput, DamagedDataFiles) {

@@ -98,6 +98,8 @@ TEST_F(DataCsv, RefusesBadNames) {
             "line 1, column 2: expected a name, got nothing");
   EXPECT_EQ(fault("x,t,x\n1,2,3\n"),
             "line 1, column 3: there is a 'x' already");
+  EXPECT_EQ(fault("1,1,3\n4,5,6\n"),
+            "line 1, column 1: expected the names of the columns, got numbers");
   EXPECT_EQ(fault("x,\"t\n1,2\n"),
             "line 1, column 2: expected a closing quote on this line");
   EXPECT_EQ(fault("x,\"t\"y\n1,2\n"),
