@@ -385,8 +385,9 @@ TEST_F(Verbs, LocateTrainsDrawsAndPredictsFromATableOfHits) {
             std::string::npos)
       << bad.output;
   EXPECT_FALSE(fs::exists(folder / "no.csv"));
-  write_file_atomically(folder / "far.csv",
-                        "event,sensor,time\n5,1,40\n5,2,41\n5,3,42\n5,8,1e30\n");
+  write_file_atomically(
+      folder / "far.csv",
+      "event,sensor,time\n5,1,40\n5,2,41\n5,3,42\n5,8,1e30\n");
   const auto far =
       testing::propagator("predict " + path("e") + " --input " +
                           path("far.csv") + " --output " + path("no.csv"));
