@@ -45,6 +45,9 @@ class PlateDataset {
   PlateBatch batch(Split split, const torch::Tensor& positions) const;
   // Positions [begin, begin + count) of the split.
   PlateBatch range(Split split, int64_t begin, int64_t count) const;
+  // Of a file: sums of its numbers that tell it from another. Undefined where
+  // plates are solved.
+  const torch::Tensor& fingerprint() const { return fingerprint_; }
 
  private:
   torch::Tensor histories(const torch::Tensor& cases) const;
@@ -57,7 +60,8 @@ class PlateDataset {
   std::map<Split, torch::Tensor> cases_of_;  // the same, where the data are
   physics::PlateCases cases_;  // of every case; `first` empty for a file
   std::shared_ptr<TensorReader> reader_;
-  torch::Tensor fields_;  // (N, T, R, C) when in memory
+  torch::Tensor fingerprint_;  // (3), float64
+  torch::Tensor fields_;       // (N, T, R, C) when in memory
 };
 
 // Writes `cases` histories to `path` (.h5 or .npz) batch by batch: arrays

@@ -17,6 +17,7 @@ using nlohmann::json;
 
 // Enough for a standard deviation to one or two per cent.
 constexpr int64_t kCalibrationCases = 2048;
+constexpr const char* kDataFile = "data";  // in a checkpoint
 
 // Sums of squared errors of each frame, over cases and nodes: (T).
 torch::Tensor squared_error(const torch::Tensor& answer,
@@ -126,6 +127,24 @@ void Forecast::calibrate(torch::nn::Module& model) {
     done += count;
     return data_->range(data::Split::kTrain, done - count, count).frames;
   });
+}
+
+std::map<std::string, torch::Tensor> Forecast::state() const {
+  if (!data_->fingerprint().defined()) return {};
+  return {{kDataFile, data_->fingerprint()}};
+}
+
+void Forecast::restore(const std::map<std::string, torch::Tensor>& saved) {
+  const auto found = saved.find(kDataFile);
+  const auto& now = data_->fingerprint();
+  // But for the rounding of sums, which depends on the number of threads.
+  if (found == saved.end() || !now.defined() ||
+      torch::allclose(found->second, now, 1e-9, 0)) {
+    return;
+  }
+  throw DataError(fmt::format("{} is not the file that the run was trained on",
+                              data_options_.file),
+                  "bring that file back, or train another run with this one");
 }
 
 int64_t Forecast::size(data::Split split) const { return data_->size(split); }

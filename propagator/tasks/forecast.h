@@ -54,6 +54,9 @@ class Forecast : public train::Task {
   void prepare(int64_t seed, const Runtime& runtime) override;
   std::shared_ptr<torch::nn::Module> make_model() const override;
   void calibrate(torch::nn::Module& model) override;
+  // What tells the data file from another.
+  std::map<std::string, torch::Tensor> state() const override;
+  void restore(const std::map<std::string, torch::Tensor>& saved) override;
   int64_t size(data::Split split) const override;
   train::Loss loss(torch::nn::Module& model, data::Split split,
                    const torch::Tensor& positions) override;

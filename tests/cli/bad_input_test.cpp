@@ -307,6 +307,22 @@ TEST_F(BadInput, ATimeStepTooLongForOurSolverLeavesOutWhatNeedsIt) {
   EXPECT_TRUE(fs::exists(folder / "r/report.html"));
 }
 
+TEST_F(BadInput, ADataFileThatHasChangedDoesNotGoOn) {
+  const auto file = (folder / "data.h5").string();
+  EXPECT_EQ(run("data generate " + tiny() + " --out " + file).status, 0);
+  ASSERT_EQ(train("-s train.max_steps=4 -s data.file=" + file).status, 0);
+  const auto resume = "resume " + (folder / "r").string() + " -s ";
+  EXPECT_EQ(run(resume + "train.max_steps=6 --threads 1").status, 0);
+  auto content = data::load_tensors(file);
+  auto& fields = content.tensors.at("fields");
+  fields = fields.flip(0).clone();
+  data::save_tensors(file, content);
+  const auto result = read_file(folder / "r/result.json");
+  expect(run(resume + "train.max_steps=8"), 3,
+         "is not the file that the run was trained on");
+  EXPECT_EQ(read_file(folder / "r/result.json"), result);
+}
+
 TEST_F(BadInput, DamagedDataFiles) {
   for (const auto& ending : data_endings()) {
     const auto file = write("noise." + ending, std::string(3000, 'x'));
