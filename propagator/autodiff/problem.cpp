@@ -146,10 +146,7 @@ struct Answers {
 
 void check_pair(const Problem& problem, const Condition& a,
                 const Condition& b) {
-  if (a.is_periodic() || b.is_periodic() || a.variable != b.variable ||
-      a.at != b.at) {
-    return;
-  }
+  if (!a.shares_face_with(b)) return;
   const auto fail = [&](const char* relation) {
     throw ProblemError("conditions", -1,
                        fmt::format("{} {} {}", a.text, relation, b.text),

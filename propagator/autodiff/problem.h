@@ -59,6 +59,11 @@ struct Condition {
   std::string text;                 // as written
 
   bool is_periodic() const { return kind == Kind::kPeriodic; }
+  // Whether both hold on one face; a periodic one has two of its own.
+  bool shares_face_with(const Condition& other) const {
+    return !is_periodic() && !other.is_periodic() &&
+           variable == other.variable && at == other.at;
+  }
   // All that it names.
   std::set<Derivative> derivatives() const;
 };

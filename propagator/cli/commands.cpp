@@ -46,6 +46,21 @@ void Overrides::limit_time_of(tasks::Experiment& experiment) const {
   if (time_limit) experiment.limit_time(parse_duration(*time_limit));
 }
 
+namespace {
+
+// To compute, not what.
+bool says_where(const std::string& key) {
+  return key == "device" || key == "precision" || key == "threads";
+}
+
+bool begins_with_one_of(const std::string& key,
+                        const std::vector<std::string>& starts) {
+  return std::ranges::any_of(
+      starts, [&](const std::string& start) { return key.starts_with(start); });
+}
+
+}  // namespace
+
 void Overrides::apply_to_run(config::Document& document,
                              const std::vector<std::string>& allowed) const {
   const auto before = document.entries();
@@ -53,13 +68,7 @@ void Overrides::apply_to_run(config::Document& document,
   for (const auto& [key, entry] : document.entries()) {
     const auto old = before.find(key);
     if (old != before.end() && old->second.text == entry.text) continue;
-    const bool where_only =
-        key == "device" || key == "precision" || key == "threads";
-    const bool good =
-        where_only || std::ranges::any_of(allowed, [&](const auto& start) {
-          return key.starts_with(start);
-        });
-    if (!good) {
+    if (!says_where(key) && !begins_with_one_of(key, allowed)) {
       throw ConfigError(
           key,
           fmt::format("{}: {} belongs to the run and cannot be changed here",
@@ -138,21 +147,15 @@ namespace {
 // where they were computed.
 void expect_checkpoint_of(const train::RunDirectory& run,
                           const fs::path& checkpoint) {
-  auto may_differ = resumable_keys();
-  for (const char* key :
-       {"name", "device", "precision", "threads", "reproduce."}) {
-    may_differ.push_back(key);
-  }
+  const auto may_differ = [](const std::string& key) {
+    return key == "name" || key.starts_with("reproduce.") || says_where(key) ||
+           begins_with_one_of(key, resumable_keys());
+  };
   const auto mine = config::Document::from_file(run.config());
   const auto other = config::Document::from_file(checkpoint / "config.yaml");
   for (const auto& [key, entry] : other.entries()) {
     const auto found = mine.get(key);
-    if (!found || *found == entry.text ||
-        std::ranges::any_of(may_differ, [&](const std::string& start) {
-          return key.starts_with(start);
-        })) {
-      continue;
-    }
+    if (!found || *found == entry.text || may_differ(key)) continue;
     throw UsageError(
         fmt::format("{} is of another run: it has {}={}, and {} has {}",
                     checkpoint.string(), key, entry.text, run.path().string(),

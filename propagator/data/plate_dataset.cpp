@@ -73,8 +73,9 @@ void PlateDataset::open_file(const std::string& path) {
   }
   expect_shape(*reader_, path, "alpha", {cases});
   expect_shape(*reader_, path, "dt", {cases});
-  cases_.alpha = reader_->all("alpha").to(runtime_.options());
-  cases_.dt = reader_->all("dt").to(runtime_.options());
+  const auto alpha = reader_->all("alpha"), dt = reader_->all("dt");
+  cases_.alpha = alpha.to(runtime_.options());
+  cases_.dt = dt.to(runtime_.options());
   const auto good = torch::isfinite(cases_.alpha * cases_.dt) &
                     (cases_.alpha > 0) & (cases_.dt > 0);
   if (!good.all().item<bool>()) {
@@ -96,8 +97,7 @@ void PlateDataset::open_file(const std::string& path) {
     sum += weighted(rows.to(torch::kFloat64).square().sum({1, 2, 3}), n);
     progress.update(n + count);
   }
-  fingerprint_ = torch::stack({sum, weighted(reader_->all("alpha"), 0),
-                               weighted(reader_->all("dt"), 0)});
+  fingerprint_ = torch::stack({sum, weighted(alpha, 0), weighted(dt, 0)});
 }
 
 void PlateDataset::keep_in_memory() {

@@ -264,12 +264,8 @@ Tensor Solve::windows_of(const Tensor& points) const {
 
 const autodiff::Condition& Solve::first_on_face(
     const autodiff::Condition& condition) const {
-  if (condition.is_periodic()) return condition;
   for (const auto* other : learned_conditions()) {
-    if (!other->is_periodic() && other->variable == condition.variable &&
-        other->at == condition.at) {
-      return *other;
-    }
+    if (other->shares_face_with(condition)) return *other;
   }
   return condition;
 }

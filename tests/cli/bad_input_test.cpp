@@ -258,7 +258,14 @@ TEST_F(BadInput, NotANumberInData) {
   content.tensors.at("fields")[7][3][2][1] = std::nan("");
   data::save_tensors(file, content);
   expect(train("-s data.file=" + file), 3, "case 7, frame 3, node (2, 1)");
-  expect(run("data info " + file), 0, "not finite");
+  // One of its numbers, in the last column of its line.
+  const auto info = run("data info " + file);
+  expect(info, 0, "not finite");
+  const auto line = info.output.substr(info.output.find("  fields "));
+  const auto words = line.substr(0, line.find_first_of("\r\n"));
+  EXPECT_EQ(words.substr(words.find_last_of(' ', words.find_last_not_of(' '))),
+            " 1")
+      << info.output;
   expect(train("-s data.file=" + file + " -s plate.frames=15"), 3,
          "expected 'fields' of shape");
   // What float32 cannot hold.
