@@ -4,6 +4,7 @@
 #include "propagator/kernels/causal_attention.h"
 #include "propagator/kernels/collapse.h"
 #include "propagator/kernels/jet_attention.h"
+#include "propagator/kernels/jet_scan.h"
 #include "propagator/kernels/jet_waves.h"
 #include "propagator/kernels/layer_norm.h"
 #include "propagator/kernels/plate_loss.h"
@@ -58,6 +59,11 @@ torch::Tensor jet_attention_cuda(const torch::Tensor& q,
 JetAttentionGradients jet_attention_backward_cuda(
     const torch::Tensor& q, const torch::Tensor& kv, const torch::Tensor& bias,
     const torch::Tensor& grad, int64_t heads, const JetOrders& orders);
+
+torch::Tensor jet_scan_cuda(const JetScanInputs& in, const JetOrders& orders);
+JetScanInputs jet_scan_backward_cuda(const JetScanInputs& in,
+                                     const torch::Tensor& grad,
+                                     const JetOrders& orders);
 
 torch::Tensor jet_waves_cuda(const torch::Tensor& rows, const torch::Tensor& w1,
                              const torch::Tensor& w2, const JetOrders& orders);

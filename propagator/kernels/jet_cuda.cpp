@@ -1,5 +1,7 @@
 #include "propagator/kernels/cuda.h"
 #include "propagator/kernels/jet_attention.cuh"
+#include "propagator/kernels/jet_scan.cuh"
+#include "propagator/kernels/jet_scan_tensors.h"
 #include "propagator/kernels/jet_waves.cuh"
 #include "propagator/kernels/jet_waves_dot.cuh"
 #include "propagator/kernels/launch.h"
@@ -74,6 +76,30 @@ JetAttentionGradients jet_attention_backward_cuda(
         pointer<Real>(out.kv), getCurrentCUDAStream());
   });
   return out;
+}
+
+torch::Tensor jet_scan_cuda(const JetScanInputs& in, const JetOrders& orders) {
+  const auto y = torch::empty_like(in.x);
+  dispatch(in.x, [&](auto real) {
+    using Real = decltype(real);
+    launch_jet_scan<Real>(scan_of<Real>(in, orders), pointer<Real>(y),
+                          getCurrentCUDAStream());
+  });
+  return y;
+}
+
+JetScanInputs jet_scan_backward_cuda(const JetScanInputs& in,
+                                     const torch::Tensor& grad,
+                                     const JetOrders& orders) {
+  const auto of = empty_scan_gradients(in);
+  dispatch(in.x, [&](auto real) {
+    using Real = decltype(real);
+    launch_jet_scan_backward<Real>(
+        scan_of<Real>(in, orders), pointer<Real>(grad),
+        channel_gradients<Real>(of), pointer<Real>(of.b), pointer<Real>(of.c),
+        getCurrentCUDAStream());
+  });
+  return of;
 }
 
 torch::Tensor jet_waves_cuda(const torch::Tensor& rows, const torch::Tensor& w1,

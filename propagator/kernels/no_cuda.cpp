@@ -59,6 +59,13 @@ JetAttentionGradients jet_attention_backward_cuda(const torch::Tensor&,
                                                   const JetOrders&) {
   no_cuda();
 }
+torch::Tensor jet_scan_cuda(const JetScanInputs&, const JetOrders&) {
+  no_cuda();
+}
+JetScanInputs jet_scan_backward_cuda(const JetScanInputs&, const torch::Tensor&,
+                                     const JetOrders&) {
+  no_cuda();
+}
 torch::Tensor jet_waves_cuda(const torch::Tensor&, const torch::Tensor&,
                              const torch::Tensor&, const JetOrders&) {
   no_cuda();

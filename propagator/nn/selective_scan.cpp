@@ -6,6 +6,8 @@
 #include <stdexcept>
 #include <vector>
 
+#include "propagator/kernels/jet_scan.h"
+
 namespace propagator::nn {
 namespace {
 
@@ -24,9 +26,7 @@ Jet unsqueezed(const Jet& x, int64_t dim) {
   return x.linear([dim](const Tensor& rows) { return rows.unsqueeze(dim); });
 }
 
-}  // namespace
-
-Jet selective_scan(const Jet& x, const Jet& delta, const Tensor& a,
+void expect_shapes(const Jet& x, const Jet& delta, const Tensor& a,
                    const Jet& b, const Jet& c, const Tensor& d) {
   const auto shape = x.value().sizes().vec();
   if (shape.size() != 3 || a.dim() != 2) {
@@ -41,7 +41,32 @@ Jet selective_scan(const Jet& x, const Jet& delta, const Tensor& a,
   expect_shape("B", b.value(), {batch, tokens, states});
   expect_shape("C", c.value(), {batch, tokens, states});
   expect_shape("D", d, {inner});
+}
 
+bool has_kernel(const Jet& x, const Jet& delta, const Jet& b, const Jet& c) {
+  const auto& layout = x.layout();
+  return allows_kernels(x) && delta.layout() == layout &&
+         b.layout() == layout && c.layout() == layout &&
+         kernels::has_jet_scan(x.rows(), layout.orders());
+}
+
+}  // namespace
+
+Jet selective_scan(const Jet& x, const Jet& delta, const Tensor& a,
+                   const Jet& b, const Jet& c, const Tensor& d) {
+  expect_shapes(x, delta, a, b, c, d);
+  if (!has_kernel(x, delta, b, c)) {
+    return selective_scan_reference(x, delta, a, b, c, d);
+  }
+  return {kernels::jet_scan({x.rows(), delta.rows(), a, b.rows(), c.rows(), d},
+                            x.layout().orders()),
+          x.layout()};
+}
+
+Jet selective_scan_reference(const Jet& x, const Jet& delta, const Tensor& a,
+                             const Jet& b, const Jet& c, const Tensor& d) {
+  expect_shapes(x, delta, a, b, c, d);
+  const int64_t tokens = x.value().size(1);
   // (M; N, T, I, S)
   const auto drive = unsqueezed(delta * x, -1) * unsqueezed(b, -2);
   const auto at = [](const Jet& all, int64_t t) {

@@ -32,7 +32,7 @@ struct LineResult {
 // the minima of cubics (Nocedal & Wright, algorithms 3.5 and 3.6). A value or
 // slope that is not finite counts as +∞. Where the decrease to be expected is
 // below the noise, a good slope and a value above the start's by no more than
-// the noise will do (after Hager & Zhang's approximate Wolfe conditions);
+// the noise will do (the approximate Wolfe conditions);
 // `wolfe` is then false.
 //
 // `start` is φ at step 0. What is returned is `start`, the last point evaluated
