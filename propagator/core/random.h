@@ -38,7 +38,7 @@ class RandomStream {
   // A tensor of uniform numbers on [low, high), row-major in row 0.
   torch::Tensor uniform(torch::IntArrayRef shape, double low, double high,
                         torch::ScalarType dtype) const;
-  // A tensor of normal numbers, mean 0 and variance 1 (Box and Muller).
+  // A tensor of normal numbers, mean 0 and variance 1 (Box-Muller transform).
   torch::Tensor normal(torch::IntArrayRef shape) const;
   // A permutation of 0 … n-1 that depends on `row` alone (Fisher–Yates).
   std::vector<int64_t> permutation(int64_t n, int64_t row) const;

@@ -29,11 +29,10 @@ struct LineResult {
 // Looks for a step with the strong Wolfe conditions
 //   φ(a) ≤ φ(0) + c1 a φ'(0)   and   |φ'(a)| ≤ c2 |φ'(0)|:
 // grows the step until an interval must hold one, then narrows the interval at
-// the minima of cubics (Nocedal & Wright, algorithms 3.5 and 3.6). A value or
-// slope that is not finite counts as +∞. Where the decrease to be expected is
-// below the noise, a good slope and a value above the start's by no more than
-// the noise will do (the approximate Wolfe conditions);
-// `wolfe` is then false.
+// the minima of cubics, as textbooks have it. A value or slope that is not
+// finite counts as +∞. Where the decrease to be expected is below the noise, a
+// good slope and a value above the start's by no more than the noise will do
+// (the approximate Wolfe conditions); `wolfe` is then false.
 //
 // `start` is φ at step 0. What is returned is `start`, the last point evaluated
 // or the lowest one: a caller who keeps the gradients of these three has the

@@ -19,7 +19,7 @@ double product(const torch::Tensor& a, const torch::Tensor& b) {
   return torch::dot(a, b).item<double>();
 }
 
-// Algorithm 7.4 of Nocedal & Wright as it stands, in float64.
+// The recursion of two loops as textbooks have it, in float64.
 torch::Tensor two_loops(const Pairs& pairs, const torch::Tensor& g) {
   auto q = g.clone();
   std::vector<double> alpha(pairs.size());
