@@ -1,6 +1,7 @@
 #pragma once
 
 #include <filesystem>
+#include <memory>
 #include <optional>
 
 #include "propagator/tasks/experiment.h"
@@ -9,6 +10,13 @@
 namespace propagator::testing {
 
 inline const Runtime kDouble{torch::kCPU, Precision::kFloat64};
+
+// A model of the experiment in float64, with data to evaluate it.
+inline std::shared_ptr<torch::nn::Module> prepared_model(
+    const tasks::Experiment& experiment) {
+  experiment.task().prepare(0, kDouble);
+  return experiment.make_model(kDouble);
+}
 
 // Trains the experiment in a new folder `run`, from the start or a checkpoint,
 // and reads the checkpoint of that step.
