@@ -9,6 +9,9 @@ endif()
 find_package(fmt REQUIRED)
 find_package(spdlog REQUIRED)
 find_package(yaml-cpp REQUIRED)
+if(NOT CMAKE_C_COMPILER_LOADED)
+  enable_language(C)  # for HDF5, in a project of C++ alone
+endif()
 find_package(HDF5 REQUIRED COMPONENTS C)
 # libtorch's parallel_for is a header: without OpenMP in our own compilation it
 # would quietly run on one thread.

@@ -196,6 +196,16 @@ std::optional<std::map<Derivative, double>> Expression::factors_of_order(
   return factors;
 }
 
+bool Expression::has_corners() const {
+  bool found = false;
+  for_each_node(*root_, [&found](const Node& node) {
+    found |=
+        node.kind == Node::Kind::kFunction &&
+        (node.function == Function::kAbs || node.function == Function::kSign);
+  });
+  return found;
+}
+
 std::set<int64_t> Expression::variables() const {
   std::set<int64_t> found;
   for_each_node(*root_, [&found](const Node& node) {

@@ -63,6 +63,8 @@ class Expression {
   std::set<Derivative> derivatives() const;
   // Those that appear themselves, not as what a field depends on.
   std::set<int64_t> variables() const;
+  // Whether it has a function that is not smooth: abs or sign.
+  bool has_corners() const;
   std::optional<double> constant() const;
   // The factors of the derivatives of order n, if it is a sum in which they
   // stand with constant factors and in no other way.

@@ -5,6 +5,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <optional>
 
 #include "propagator/autodiff/problem_reader.h"
 
@@ -101,9 +102,10 @@ void check_time(const Problem& problem) {
 }
 
 // What a condition leaves at a place of its face, no symmetric one, with
-// numbers in place of fields, each another.
+// numbers in place of fields and their derivatives, each another. Other numbers
+// belong to another `choice`.
 double left_with_fields(const Problem& problem, const Condition& condition,
-                        double unit) {
+                        int choice) {
   std::vector<Jet> variables;
   for (size_t i = 0; i < problem.domain.size(); ++i) {
     const auto& [low, high] = problem.domain[i];
@@ -115,20 +117,21 @@ double left_with_fields(const Problem& problem, const Condition& condition,
   const auto named = condition.derivatives();
   const auto field = [&](const Derivative& derivative) {
     const auto place = std::distance(named.begin(), named.find(derivative));
-    return Jet::constant(torch::full(
-        {}, unit * (1 + 0.37 * static_cast<double>(place)), torch::kFloat64));
+    const double number =
+        std::sin(1 + 2.3 * static_cast<double>(place) + 4.1 * choice);
+    return Jet::constant(torch::full({}, number, torch::kFloat64));
   };
   return condition.residual.evaluate({variables, field}).value().item<double>();
 }
 
-// With three choices of the fields' numbers.
+// With three choices of those numbers.
 struct Answers {
   double one, other, third;
 
   Answers(const Problem& problem, const Condition& condition)
-      : one(left_with_fields(problem, condition, 0.731)),
-        other(left_with_fields(problem, condition, -1.319)),
-        third(left_with_fields(problem, condition, 2.173)) {}
+      : one(left_with_fields(problem, condition, 0)),
+        other(left_with_fields(problem, condition, 1)),
+        third(left_with_fields(problem, condition, 2)) {}
 
   bool know_fields() const {
     return !(std::abs(one - other) <= 1e-12 * (1 + std::abs(one)));
@@ -144,83 +147,98 @@ struct Answers {
   }
 };
 
-void check_pair(const Problem& problem, const Condition& a,
-                const Condition& b) {
-  if (!a.shares_face_with(b)) return;
-  const auto fail = [&](const char* relation) {
-    throw ProblemError("conditions", -1,
-                       fmt::format("{} {} {}", a.text, relation, b.text),
-                       "leave one of them out");
-  };
-  if (a.residual == b.residual) fail("says the same as");
-  if (a.derivatives() == b.derivatives() &&
-      Answers(problem, a).contradict(Answers(problem, b))) {
-    fail("contradicts");
-  }
+bool match_the_same(const Condition& a, const Condition& b) {
+  return a.is_periodic() && b.is_periodic() && a.variable == b.variable &&
+         std::ranges::any_of(a.matched, [&](const Derivative& derivative) {
+           return std::ranges::find(b.matched, derivative) != b.matched.end();
+         });
 }
 
 void check_conditions(const Problem& problem) {
   const auto& all = problem.conditions;
+  std::vector<Answers> answers;
   for (size_t i = 0; i < all.size(); ++i) {
-    if (!all[i].is_periodic() && !Answers(problem, all[i]).know_fields()) {
-      throw ProblemError(
-          "conditions", -1,
-          fmt::format("{} says nothing of the fields", all[i].text),
-          "write what must hold there, such as u = 0");
+    const auto& a = all[i];
+    answers.emplace_back(problem, a);
+    if (!a.is_periodic() && !answers[i].know_fields()) {
+      throw ProblemError("conditions", -1,
+                         fmt::format("{} says nothing of the fields", a.text),
+                         "write what must hold there, such as u = 0");
     }
-    for (size_t j = 0; j < i; ++j) check_pair(problem, all[i], all[j]);
+    for (size_t j = 0; j < i; ++j) {
+      const auto& b = all[j];
+      const auto fail = [&](const char* relation) {
+        throw ProblemError("conditions", -1,
+                           fmt::format("{} {} {}", a.text, relation, b.text),
+                           "leave one of them out");
+      };
+      if (match_the_same(a, b)) fail("says the same as");
+      if (!a.shares_face_with(b)) continue;
+      if (a.residual == b.residual) fail("says the same as");
+      if (a.derivatives() == b.derivatives() &&
+          answers[i].contradict(answers[j])) {
+        fail("contradicts");
+      }
+    }
   }
 }
 
-// In space too few conditions may still be meant, as at infinity.
+// Conditions on the faces of x; a periodic one is as many as x has orders of
+// the fields that it matches. Of one field, or of all.
+int64_t count_conditions(const Problem& problem,
+                         const std::set<Derivative>& named, int64_t x,
+                         std::optional<int64_t> field) {
+  int64_t count = 0;
+  for (const auto& condition : problem.conditions) {
+    if (condition.variable != x) continue;
+    if (!condition.is_periodic()) {
+      count +=
+          !field || highest(condition.residual.derivatives(), *field, x) >= 0;
+      continue;
+    }
+    for (int64_t f = 0; f < std::ssize(problem.symbols.fields); ++f) {
+      if (field.value_or(f) != f || !matches(condition, f)) continue;
+      count += highest(named, f, x);
+    }
+  }
+  return count;
+}
+
+// In space too few conditions may still be meant, as at infinity, and more may
+// agree with each other.
 void add_remarks(Problem& problem) {
+  const auto remark = [&]<class... Args>(fmt::format_string<Args...> text,
+                                         Args&&... args) {
+    problem.remarks.push_back(fmt::format(text, std::forward<Args>(args)...));
+  };
+  const auto plural = [](auto count) { return count == 1 ? "" : "s"; };
   const auto equations = problem.equations.size();
   const auto fields = problem.symbols.fields.size();
   if (equations != fields) {
-    problem.remarks.push_back(fmt::format("{} equation{} for {} field{}",
-                                          equations, equations == 1 ? "" : "s",
-                                          fields, fields == 1 ? "" : "s"));
+    remark("{} equation{} for {} field{}", equations, plural(equations), fields,
+           plural(fields));
   }
   const auto named = problem.derivatives();
   for (int64_t x = 0; x < std::ssize(problem.domain); ++x) {
     if (x == problem.time()) continue;
+    const auto& variable = problem.symbols.variables[static_cast<size_t>(x)];
+    int64_t orders = 0;
     for (int64_t f = 0; f < std::ssize(problem.symbols.fields); ++f) {
       const int64_t order = highest(named, f, x);
-      if (order < 1) continue;
-      int64_t count = 0;
-      for (const auto& condition : problem.conditions) {
-        if (condition.variable != x) continue;
-        if (condition.is_periodic()) {
-          count += matches(condition, f) ? order : 0;
-        } else {
-          count += highest(condition.residual.derivatives(), f, x) >= 0;
-        }
-      }
-      if (count >= order) continue;
-      problem.remarks.push_back(fmt::format(
+      orders += order;
+      const int64_t count = count_conditions(problem, named, x, f);
+      if (order < 1 || count >= order) continue;
+      remark(
           "{} has derivatives by {} up to order {}, but {} condition{} on the "
           "faces of {}",
-          problem.symbols.fields[static_cast<size_t>(f)],
-          problem.symbols.variables[static_cast<size_t>(x)], order, count,
-          count == 1 ? "" : "s",
-          problem.symbols.variables[static_cast<size_t>(x)]));
+          problem.symbols.fields[static_cast<size_t>(f)], variable, order,
+          count, plural(count), variable);
     }
+    const int64_t all = count_conditions(problem, named, x, std::nullopt);
+    if (all <= orders) continue;
+    remark("{} condition{} on the faces of {}, where derivatives by it take {}",
+           all, plural(all), variable, orders);
   }
-}
-
-std::string condition_text(const Problem& problem, const Condition& condition) {
-  const auto& name =
-      problem.symbols.variables[static_cast<size_t>(condition.variable)];
-  if (!condition.is_periodic()) {
-    return fmt::format("{} {}={}: {} = 0",
-                       condition.variable == problem.time() ? "at" : "on", name,
-                       condition.at, condition.residual.text());
-  }
-  std::vector<std::string> matched;
-  for (const auto& derivative : condition.matched) {
-    matched.push_back(derivative.text(problem.symbols));
-  }
-  return fmt::format("periodic {}: {}", name, fmt::join(matched, ", "));
 }
 
 // Whether one is the other times a number that is not zero.
@@ -323,6 +341,20 @@ Jet Problem::exact_fields(const Jet& points) const {
   return {torch::stack(fields, -1), points.layout()};
 }
 
+std::string Problem::text(const Condition& condition) const {
+  const auto& name = symbols.variables[static_cast<size_t>(condition.variable)];
+  if (!condition.is_periodic()) {
+    return fmt::format("{} {}={}: {} = 0",
+                       condition.variable == time() ? "at" : "on", name,
+                       condition.at, condition.residual.text());
+  }
+  std::vector<std::string> matched;
+  for (const auto& derivative : condition.matched) {
+    matched.push_back(derivative.text(symbols));
+  }
+  return fmt::format("periodic {}: {}", name, fmt::join(matched, ", "));
+}
+
 std::string Problem::describe() const {
   std::string text;
   const auto section = [&text](const char* name,
@@ -358,18 +390,23 @@ std::string Problem::describe() const {
                     directions.recipe(derivative.orders, symbols.variables)));
   }
   if (const auto sum = second_order_sum(); !sum.empty()) {
-    std::vector<std::string> names;
-    for (const auto& item : sum) {
-      names.push_back(Derivative{0, item.first}.text(symbols));
+    for (int64_t f = 0; f < std::ssize(symbols.fields); ++f) {
+      std::vector<std::string> names;
+      for (const auto& [orders, factor] : sum) {
+        const Derivative derivative{f, orders};
+        if (!derivatives().contains(derivative)) continue;
+        names.push_back(derivative.text(symbols));
+      }
+      if (names.empty()) continue;
+      lines.push_back(fmt::format(
+          "in training the sum of {}, as it stands in the equations",
+          fmt::join(names, " and ")));
     }
-    lines.push_back(
-        fmt::format("in training the sum of {}, as it stands in the equations",
-                    fmt::join(names, " and ")));
   }
   section("derivatives (cn(d): Taylor coefficient n along d)", lines);
   lines.clear();
   for (const auto& condition : conditions) {
-    lines.push_back(condition_text(*this, condition));
+    lines.push_back(this->text(condition));
   }
   section("conditions", lines);
   lines.clear();

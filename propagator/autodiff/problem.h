@@ -89,6 +89,8 @@ struct Problem {
   DerivativePlan::SecondOrderSum second_order_sum() const;
   // The exact fields on points (M; …, D): (M; …, F).
   Jet exact_fields(const Jet& points) const;
+  // "on x=0: u_x - u = 0", as it was understood.
+  std::string text(const Condition& condition) const;
   // What was understood, and how derivatives are computed, for people.
   std::string describe() const;
 };

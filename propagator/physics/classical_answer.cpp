@@ -24,8 +24,11 @@ constexpr int64_t kPerSlab = 5;
 constexpr int64_t kMostPieces = 512;  // slabs, or elements
 constexpr double kNextRound = 4;      // a search's round beside the one before
 
+// Of a truth that is zero everywhere, the root mean square.
 double relative_error(const Tensor& answer, const Tensor& truth) {
-  return ((answer - truth).norm() / truth.norm()).item<double>();
+  const double size = truth.norm().item<double>();
+  const double all = std::sqrt(static_cast<double>(truth.numel()));
+  return (answer - truth).norm().item<double>() / (size > 0 ? size : all);
 }
 
 // How fine a solution is: steps up from the coarsest, by the variables that
@@ -68,6 +71,8 @@ class Ladder {
     if (slabs_.size() > 1) all.push_back({rung.space, rung.time + 1});
     return all;
   }
+
+  const std::vector<std::string>& left_out() const { return plan_.left_out; }
 
   SpectralOptions options(const Rung& rung) const {
     SpectralOptions o;
@@ -135,7 +140,10 @@ class Search {
       }
       round = begun.seconds();
     }
-    if (best_.error == kNone) std::rethrow_exception(failure_);
+    if (best_.error == kNone) {
+      if (failure_) std::rethrow_exception(failure_);
+      throw NumericalError("collocation finds no answer that is finite");
+    }
     // Once more: the first time libraries have to wake up.
     const double again = attempt(best_.rung).seconds;
     return {best_.error, std::min(best_.seconds, again), best_.unknowns,
@@ -188,7 +196,7 @@ Reference reference_at(const autodiff::Problem& problem, const Tensor& points,
                        double tolerance, double seconds) {
   const auto at = points.detach().to(torch::kCPU, torch::kFloat64);
   if (!problem.exact.empty()) {
-    return {problem.exact_fields(autodiff::Jet::constant(at)).value(), 0};
+    return {problem.exact_fields(autodiff::Jet::constant(at)).value(), 0, {}};
   }
   const Ladder ladder(problem);
   const Stopwatch clock;
@@ -224,7 +232,7 @@ Reference reference_at(const autodiff::Problem& problem, const Tensor& points,
       next = {std::max(next.space, finer.space),
               std::max(next.time, finer.time)};
     }
-    if (next == rung) return {fields, error};
+    if (next == rung) return {fields, error, ladder.left_out()};
     rung = next;
     round = begun.seconds();
   }

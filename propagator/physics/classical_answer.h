@@ -3,6 +3,7 @@
 #include <torch/types.h>
 
 #include <string>
+#include <vector>
 
 #include "propagator/autodiff/problem.h"
 
@@ -12,6 +13,8 @@ namespace propagator::physics {
 struct Reference {
   torch::Tensor fields;
   double error;  // relative L2, of a numerical one; 0 of an exact one
+  // Conditions that a numerical one is without: more than it takes.
+  std::vector<std::string> left_out = {};
 };
 
 // The exact solution at points (N, D) or, where a problem has none, one of

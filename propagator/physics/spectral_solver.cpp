@@ -90,7 +90,6 @@ SpectralSolution::SpectralSolution(const SpectralPlan& plan, SpectralGrid grid,
                                    Tensor values)
     : domain_(plan.problem.domain),
       grid_(std::move(grid)),
-      left_out_(plan.left_out),
       marched_(plan.marched),
       divided_(plan.divided),
       values_(std::move(values)) {}

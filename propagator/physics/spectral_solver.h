@@ -29,14 +29,10 @@ class SpectralSolution {
   // At points (N, D): (N, F), on the CPU in float64.
   torch::Tensor at(const torch::Tensor& points) const;
   int64_t unknowns() const { return values_.numel(); }
-  // Conditions, as written, that were not used: there are more than the
-  // equations need.
-  const std::vector<std::string>& left_out() const { return left_out_; }
 
  private:
   std::vector<autodiff::Interval> domain_;
   SpectralGrid grid_;
-  std::vector<std::string> left_out_;
   int64_t marched_, divided_;  // variables, or -1
   torch::Tensor values_;       // (slabs, E, m)
 };

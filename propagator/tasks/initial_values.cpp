@@ -30,11 +30,18 @@ Jet left_of(const Condition& condition, const std::vector<Jet>& variables,
        }});
 }
 
+// Points of the domain at its first time.
+Tensor at_first(const autodiff::Problem& problem, Tensor points) {
+  const int64_t time = problem.time();
+  points.select(1, time).fill_(problem.domain[static_cast<size_t>(time)].low);
+  return points;
+}
+
 // The factor of the derivative in the residual, if that is constant and the
 // residual is straight in it; else 0.
 double factor_of(const autodiff::Problem& problem, const Condition& condition) {
-  const auto variables = autodiff::coordinates(
-      Jet::constant(data::cell_centres(box_of(problem), kLooks)));
+  const auto variables = autodiff::coordinates(Jet::constant(
+      at_first(problem, data::cell_centres(box_of(problem), kLooks))));
   const auto zero = left_of(condition, variables, 0).value();
   const auto one = left_of(condition, variables, 1).value() - zero;
   const auto two = left_of(condition, variables, 2).value() - zero;
@@ -44,6 +51,66 @@ double factor_of(const autodiff::Problem& problem, const Condition& condition) {
       ((two - 2 * factor).abs().max().item<double>() <
        kSame * std::abs(factor));
   return straight ? factor : 0;
+}
+
+// Whether a formula has all derivatives that the problem names, everywhere at
+// the first time.
+bool has_derivatives(const autodiff::Problem& problem,
+                     const autodiff::Expression& formula) {
+  auto named = problem.derivatives();
+  for (const auto& condition : problem.conditions) {
+    named.merge(condition.derivatives());
+  }
+  const autodiff::DerivativePlan plan(named, std::ssize(problem.domain));
+  const auto points = at_first(
+      problem, data::sample(box_of(problem), data::Sampling::kGrid, kLooks,
+                            /*seed=*/0, /*name=*/""));
+  const auto jets = formula.evaluate(
+      {autodiff::coordinates(Jet::moving(
+           points, plan.directions(points.options()), plan.layout())),
+       {}});
+  return torch::isfinite(jets.rows()).all().item<bool>();
+}
+
+// Whether a formula for a field is the same at both ends of a periodic
+// condition, with the derivatives that it matches.
+bool is_periodic(const autodiff::Problem& problem, const Condition& condition,
+                 const autodiff::Expression& formula, int64_t field) {
+  const auto& [low, high] =
+      problem.domain[static_cast<size_t>(condition.variable)];
+  const auto points =
+      at_first(problem, data::cell_centres(box_of(problem), kLooks));
+  const auto value_at = [&](const autodiff::Expression& of, double end) {
+    const auto moved = points.clone();
+    moved.select(1, condition.variable).fill_(end);
+    return of.evaluate({autodiff::coordinates(Jet::constant(moved)), {}})
+        .value();
+  };
+  for (const auto& matched : condition.matched) {
+    if (matched.field != field) continue;
+    auto derivative = formula;
+    for (int64_t x = 0; x < std::ssize(problem.domain); ++x) {
+      for (int64_t k = 0; k < matched.orders[static_cast<size_t>(x)]; ++k) {
+        derivative = derivative.derivative(x);
+      }
+    }
+    const auto here = value_at(derivative, low);
+    const double apart =
+        (value_at(derivative, high) - here).abs().max().item<double>();
+    if (!(apart <= kSame * (1 + here.abs().max().item<double>()))) return false;
+  }
+  return true;
+}
+
+// Whether an answer that has the formula of a field's first values, or of its
+// first derivative by time, for ever has it without a corner. Equations see
+// none: it lies between points.
+bool stays_smooth(const autodiff::Problem& problem,
+                  const autodiff::Expression& formula, int64_t field) {
+  return !formula.has_corners() &&
+         std::ranges::all_of(problem.conditions, [&](const Condition& c) {
+           return !c.is_periodic() || is_periodic(problem, c, formula, field);
+         });
 }
 
 class WithInitialValues : public models::FieldNet {
@@ -57,11 +124,14 @@ class WithInitialValues : public models::FieldNet {
 
   Jet forward(const Jet& points) override {
     const auto answer = network_->forward(points);
-    const auto variables = autodiff::coordinates(points);
+    auto variables = autodiff::coordinates(points);
     const auto time = static_cast<size_t>(problem_.time());
     const auto& [first, last] = problem_.domain[time];
     const auto since = variables[time] - first;
     const auto share = since * (1 / (last - first));
+    // A formula of the first values that names time means the first.
+    variables[time] =
+        Jet::constant(torch::full_like(variables[time].value(), first));
     std::vector<Tensor> all;
     const auto networks = answer.rows().unbind(-1);
     for (size_t f = 0; f < fields_.size(); ++f) {
@@ -99,10 +169,15 @@ class WithInitialValues : public models::FieldNet {
 
 }  // namespace
 
-InitialValues::InitialValues(const autodiff::Problem& problem)
+InitialValues::InitialValues(const autodiff::Problem& problem,
+                             bool with_corners)
     : problem_(&problem), fields_(problem.symbols.fields.size()) {
   const int64_t time = problem.time();
-  if (time < 0) return;
+  const bool time_is_a_ring =
+      std::ranges::any_of(problem.conditions, [&](const Condition& c) {
+        return c.is_periodic() && c.variable == time;
+      });
+  if (time < 0 || time_is_a_ring) return;
   std::set<int64_t> others;  // fields with conditions of another form
   for (const auto& condition : problem.conditions) {
     if (condition.variable != time || condition.is_periodic() ||
@@ -113,8 +188,11 @@ InitialValues::InitialValues(const autodiff::Problem& problem)
     const auto& derivative = *derivatives.begin();
     const int64_t order = derivative.orders[static_cast<size_t>(time)];
     auto& values = fields_[static_cast<size_t>(derivative.field)];
+    const auto rest = condition.residual.without(derivatives);
     const double factor =
-        derivatives.size() == 1 && order <= 1 && derivative.order() == order
+        derivatives.size() == 1 && order <= 1 && derivative.order() == order &&
+                has_derivatives(problem, rest) &&
+                (with_corners || stays_smooth(problem, rest, derivative.field))
             ? factor_of(problem, condition)
             : 0;
     const auto at = static_cast<size_t>(order);
@@ -123,7 +201,7 @@ InitialValues::InitialValues(const autodiff::Problem& problem)
       for (const auto& one : derivatives) others.insert(one.field);
       continue;
     }
-    values[at] = {&condition, factor, condition.residual.without(derivatives)};
+    values[at] = {&condition, factor, rest};
   }
   for (int64_t f = 0; f < std::ssize(fields_); ++f) {
     auto& values = fields_[static_cast<size_t>(f)];

@@ -13,13 +13,15 @@ namespace propagator::tasks {
 // constant factor. The answer meets them by its form,
 //   u = f + τ N                  for u = f at the beginning,
 //   u = f + (t - t₀) g + τ² N    if u_t = g there too,
-// with N the network and τ the time since t₀ over that of the problem. A field
-// with any other condition there is left to the loss.
+// with N the network and τ the time since t₀ over that of the problem. The
+// answer keeps a corner of f or g, and a jump of theirs on a ring, for ever:
+// such a field, and one with any other condition there, is left to the loss.
 class InitialValues {
  public:
   InitialValues() = default;
-  // The problem must outlive it.
-  explicit InitialValues(const autodiff::Problem& problem);
+  // The problem must outlive it. `with_corners`: such fields too.
+  explicit InitialValues(const autodiff::Problem& problem,
+                         bool with_corners = false);
 
   bool has(const autodiff::Condition& condition) const;
   // A network whose answers meet them; `network` becomes a part of it.

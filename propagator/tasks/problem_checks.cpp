@@ -22,8 +22,9 @@ using torch::Tensor;
 
 constexpr int64_t kPerAxis = 16;
 
-// A number in place of a field: of no formula's zeros or poles, one hopes.
-constexpr double kSomeField = 0.731;
+// Numbers in place of fields: a formula has one of its own with some of them,
+// unless it is the place that is at fault.
+constexpr double kSomeFields[] = {0.731, 0.0417, -0.0417, -0.731, 3.17};
 
 // NaN if any is.
 double largest(const Tensor& values) {
@@ -120,16 +121,25 @@ double ExactSolution::leaves(const Condition& condition) const {
 
 std::string where_not_finite(const Problem& problem, const Expression& formula,
                              const Tensor& points) {
-  const auto at =
-      points.reshape({-1, points.size(-1)}).to(torch::kCPU, torch::kFloat64);
-  const auto some = torch::full({at.size(0)}, kSomeField, torch::kFloat64);
-  const Environment environment{
-      autodiff::coordinates(Jet::constant(at)),
-      [&](const Derivative&) { return Jet::constant(some); }};
-  const auto values = formula.evaluate(environment).value().expand_as(some);
-  const auto bad = torch::isfinite(values).logical_not().nonzero();
-  if (bad.size(0) == 0) return "";
-  const auto first = at[bad[0].item<int64_t>()];
+  auto at = points.reshape({-1, points.size(-1)})
+                .to(torch::kCPU, torch::kFloat64, false, /*copy=*/true);
+  if (const int64_t time = problem.time(); time >= 0) {
+    // Windows go on beyond it, formulas do not (Residuals).
+    at.select(1, time).clamp_max_(
+        problem.domain[static_cast<size_t>(time)].high);
+  }
+  auto bad = torch::ones({at.size(0)}, torch::kBool);
+  for (const double field : kSomeFields) {
+    const auto some = torch::full({at.size(0)}, field, torch::kFloat64);
+    const Environment environment{
+        autodiff::coordinates(Jet::constant(at)),
+        [&](const Derivative&) { return Jet::constant(some); }};
+    const auto values = formula.evaluate(environment).value().expand_as(some);
+    bad = bad & torch::isfinite(values).logical_not();
+  }
+  const auto places = bad.nonzero();
+  if (places.size(0) == 0) return "";
+  const auto first = at[places[0].item<int64_t>()];
   std::vector<std::string> place;
   for (int64_t d = 0; d < at.size(1); ++d) {
     place.push_back(fmt::format(

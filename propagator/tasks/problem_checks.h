@@ -34,8 +34,9 @@ class ExactSolution {
   Fields inside_;  // all that the problem names, computed once
 };
 
-// The first of the points (..., D) at which a formula has no number though its
-// fields have, as "x=0, t=1"; empty if there is none.
+// The first of the points (..., D) at which a formula has no number, whatever
+// the fields there, as "x=0, t=1"; empty if there is none. Times beyond the
+// last one count as that.
 std::string where_not_finite(const autodiff::Problem& problem,
                              const autodiff::Expression& formula,
                              const torch::Tensor& points);

@@ -174,11 +174,22 @@ Residuals::Residuals(const autodiff::Problem& problem, Derivatives kind,
   at_once_ = Probe(plan_of(on_faces), kind, runtime);
 }
 
+Tensor Residuals::left(const autodiff::Expression& formula,
+                       const Environment& fields) const {
+  const int64_t time = problem_->time();
+  if (time < 0 || !formula.variables().contains(time)) {
+    return formula.evaluate(fields).value();
+  }
+  auto inside = fields;
+  auto& t = inside.variables[static_cast<size_t>(time)];
+  const double last = problem_->domain[static_cast<size_t>(time)].high;
+  t = Jet::constant(t.value().clamp_max(last));
+  return formula.evaluate(inside).value();
+}
+
 std::vector<Tensor> Residuals::of_equations(const Environment& fields) const {
   std::vector<Tensor> all;
-  for (const auto& equation : equations_) {
-    all.push_back(equation.evaluate(fields).value());
-  }
+  for (const auto& equation : equations_) all.push_back(left(equation, fields));
   return all;
 }
 
@@ -225,16 +236,16 @@ Residuals::OfFaces Residuals::of_faces(std::span<const Environment> fields,
   OfFaces residuals;
   for (size_t n = 0; n < faces.size(); ++n) {
     const auto& condition = *faces[n].condition;
-    auto& left = residuals.emplace_back();
+    auto& of_face = residuals.emplace_back();
     const auto& here = fields[begins[n]];
     if (!condition.is_periodic()) {
-      left.push_back(condition.residual.evaluate(here).value());
+      of_face.push_back(left(condition.residual, here));
       continue;
     }
     const auto& there = fields[begins[n] + 1];
     for (const auto& quantity : condition.matched) {
-      left.push_back(here.field(quantity).value() -
-                     there.field(quantity).value());
+      of_face.push_back(here.field(quantity).value() -
+                        there.field(quantity).value());
     }
   }
   return residuals;

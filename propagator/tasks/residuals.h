@@ -90,6 +90,10 @@ class Residuals {
                  const std::vector<Face>& faces) const;
 
  private:
+  // A window may go on beyond the last time, where a formula that names time
+  // need not have a number: there it is that of the last time.
+  torch::Tensor left(const autodiff::Expression& formula,
+                     const autodiff::Environment& fields) const;
   std::vector<torch::Tensor> of_equations(
       const autodiff::Environment& fields) const;
   // `fields` at the places of all faces; those of a face from `begins` on.

@@ -61,7 +61,8 @@ class OnRings : public models::FieldNet {
 
 Rings::Rings(const autodiff::Problem& problem) {
   for (const auto& condition : problem.conditions) {
-    if (!condition.is_periodic() || !closes(problem, condition)) continue;
+    if (!condition.is_periodic() || has(condition)) continue;
+    if (!closes(problem, condition)) continue;
     const auto& [low, high] =
         problem.domain[static_cast<size_t>(condition.variable)];
     rings_.push_back({condition.variable, low, high - low});

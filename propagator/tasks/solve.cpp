@@ -41,6 +41,20 @@ std::string short_name(const autodiff::Problem& problem,
                      condition.at, left);
 }
 
+// Short where that is the name of one condition alone.
+std::vector<std::string> condition_names(const autodiff::Problem& problem) {
+  std::vector<std::string> short_names, names;
+  for (const auto& condition : problem.conditions) {
+    short_names.push_back(short_name(problem, condition));
+  }
+  for (size_t n = 0; n < short_names.size(); ++n) {
+    const bool alone = std::ranges::count(short_names, short_names[n]) == 1;
+    names.push_back(alone ? short_names[n]
+                          : problem.text(problem.conditions[n]));
+  }
+  return names;
+}
+
 }  // namespace
 
 void ProblemOptions::describe(config::Schema& s) {
@@ -118,7 +132,8 @@ void Solve::describe(config::Schema& s) {
                    "have them, solves another equation"});
   s.field("built_in", built_in_,
           {.help = "initial and periodic conditions hold by the answer's form, "
-                   "where that can be; no: all are learned"});
+                   "where that can be; all: also where it then has a corner; "
+                   "no: all are learned"});
   s.section("eval", eval_options_);
 }
 
@@ -143,8 +158,14 @@ void Solve::validate() {
     throw ConfigError("problem." + error.list(), error.what(), error.hint(),
                       error.item());
   }
-  initial_values_ = built_in_ ? InitialValues(*problem_) : InitialValues();
-  rings_ = built_in_ ? Rings(*problem_) : Rings();
+  condition_names_ = condition_names(*problem_);
+  if (built_in_ == BuiltIn::kNo) {
+    initial_values_ = {};
+    rings_ = {};
+  } else {
+    initial_values_ = InitialValues(*problem_, built_in_ == BuiltIn::kAll);
+    rings_ = Rings(*problem_);
+  }
   model_options_->validate(rings_.seen(domain()));
   if (points_.resample_every > 0 && !points_.adaptive &&
       points_.sampling == data::Sampling::kGrid) {
@@ -165,18 +186,23 @@ void Solve::validate() {
                         "set loss.equation, loss.initial and loss.boundary");
     }
   }
+  auto named = problem_->derivatives();
+  for (const auto& condition : problem_->conditions) {
+    named.merge(condition.derivatives());
+  }
+  expect_smooth_enough(named, "the problem needs");
+}
+
+void Solve::expect_smooth_enough(const std::set<autodiff::Derivative>& named,
+                                 const char* needed) const {
   const int64_t smooth = model_options_->smoothness();
-  for (const auto& equation : problem_->equations) {
-    for (const auto& derivative : equation.derivatives()) {
-      if (smooth >= 0 && derivative.order() > smooth) {
-        throw ConfigError(
-            "model.name",
-            fmt::format("this model has derivatives to order {} only, and the "
-                        "equations need order {}",
-                        smooth, derivative.order()),
-            "choose another model, or a spline of a higher degree");
-      }
-    }
+  for (const auto& derivative : named) {
+    if (smooth < 0 || derivative.order() <= smooth) continue;
+    throw ConfigError(
+        "model.name",
+        fmt::format("this model has derivatives to order {} only, and {} {}",
+                    smooth, needed, derivative.text(problem_->symbols)),
+        "choose another model, or a spline of a higher degree");
   }
 }
 
@@ -188,12 +214,11 @@ std::vector<std::string> Solve::inspect() {
                               windows_.size(0), windows_.size(1)));
   for (const auto& condition : problem_->conditions) {
     if (!built_in(condition)) continue;
-    lines.push_back(
-        fmt::format("built in: {}", short_name(*problem_, condition)));
+    lines.push_back(fmt::format("built in: {}", name_of(condition)));
   }
   for (const auto& face : faces_) {
     lines.push_back(fmt::format("{} points: {}", face.windows.size(0),
-                                short_name(*problem_, *face.condition)));
+                                name_of(*face.condition)));
   }
   if (problem_->exact.empty()) return lines;
   lines.push_back(
@@ -321,10 +346,15 @@ std::vector<const autodiff::Condition*> Solve::learned_conditions() const {
   return learned;
 }
 
+const std::string& Solve::name_of(const autodiff::Condition& condition) const {
+  const auto place = &condition - problem_->conditions.data();
+  return condition_names_[static_cast<size_t>(place)];
+}
+
 std::vector<std::string> Solve::term_names() const {
   std::vector<std::string> names{"equation"};
   for (const auto* condition : learned_conditions()) {
-    names.push_back(short_name(*problem_, *condition));
+    names.push_back(name_of(*condition));
   }
   return names;
 }

@@ -54,6 +54,10 @@ struct SolveEvalOptions {
   void describe(config::Schema& schema);
 };
 
+// Which conditions the answer meets by its form. kAll: initial values too whose
+// corners, or jumps on a ring, the answer then keeps.
+enum class BuiltIn { kNo, kYes, kAll };
+
 // Task `solve`: given only the equations of fields and their conditions, what
 // is the solution? Document 003. A network is trained until the equations'
 // residuals at points of the domain, and those of the conditions on its faces,
@@ -124,10 +128,16 @@ class Solve : public train::Task {
   bool built_in(const autodiff::Condition& condition) const;
   // The conditions that are terms of the loss, as they come.
   std::vector<const autodiff::Condition*> learned_conditions() const;
-  // Equation first, then those.
+  // Of a condition, no other one's.
+  const std::string& name_of(const autodiff::Condition& condition) const;
+  // Equation first, then those that are learned.
   std::vector<std::string> term_names() const;
   std::vector<double> fixed_weights() const;
   void expect_exact_solution() const;  // ConfigError if there is a wrong one
+  // ConfigError if the model does not have these derivatives; `needed` says by
+  // whom: "the problem needs".
+  void expect_smooth_enough(const std::set<autodiff::Derivative>& named,
+                            const char* needed) const;
   // ConfigError names a formula that has no number at one of the points.
   void expect_finite_formulas() const;
   struct Answer {
@@ -155,6 +165,9 @@ class Solve : public train::Task {
   // The solution at the test points, if one is to be had; found once.
   const physics::Reference* reference();
   nlohmann::json classical(double error);
+  // Along the variable that a reader follows: time, or the first one.
+  nlohmann::json error_along(const torch::Tensor& answer,
+                             const torch::Tensor& truth) const;
 
   int64_t variables_;  // as its defaults are for
   ProblemOptions problem_options_;
@@ -165,10 +178,11 @@ class Solve : public train::Task {
   SolveEvalOptions eval_options_;
 
   Derivatives derivatives_ = Derivatives::kHonest;
-  bool built_in_ = true;
+  BuiltIn built_in_ = BuiltIn::kYes;
 
   // Parsed by `validate`, which every use of the task passes.
   std::optional<autodiff::Problem> problem_;
+  std::vector<std::string> condition_names_;
   InitialValues initial_values_;
   Rings rings_;
   Runtime runtime_;
@@ -187,3 +201,14 @@ class Solve : public train::Task {
 };
 
 }  // namespace propagator::tasks
+
+namespace propagator::config {
+
+template <>
+struct Names<tasks::BuiltIn> {
+  using enum tasks::BuiltIn;
+  static constexpr std::pair<tasks::BuiltIn, const char*> all[] = {
+      {kNo, "no"}, {kYes, "yes"}, {kAll, "all"}};
+};
+
+}  // namespace propagator::config

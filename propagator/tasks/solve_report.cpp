@@ -1,3 +1,4 @@
+#include <fmt/ranges.h>
 #include <torch/utils.h>
 
 #include "propagator/core/error.h"
@@ -27,15 +28,18 @@ double rms(const Tensor& x) {
   return x.to(torch::kFloat64).square().mean().sqrt().item<double>();
 }
 
-// Σ|error| / Σ|truth| and the same with squares, over points and fields.
+// Σ|error| / Σ|truth| and the same with squares, over points and fields; of a
+// truth that is zero everywhere neither.
 json relative_errors(const Tensor& answer, const Tensor& truth) {
   const auto error = (answer - truth).to(torch::kFloat64);
   const auto exact = truth.to(torch::kFloat64);
-  return {
-      {"relative_l1", (error.abs().sum() / exact.abs().sum()).item<double>()},
-      {"relative_l2",
-       (error.square().sum() / exact.square().sum()).sqrt().item<double>()},
-      {"largest_error", error.abs().max().item<double>()}};
+  json errors{{"largest_error", error.abs().max().item<double>()}};
+  if (exact.abs().max().item<double>() == 0) return errors;
+  errors["relative_l1"] =
+      (error.abs().sum() / exact.abs().sum()).item<double>();
+  errors["relative_l2"] =
+      (error.square().sum() / exact.square().sum()).sqrt().item<double>();
+  return errors;
 }
 
 }  // namespace
@@ -122,48 +126,61 @@ json Solve::evaluate(torch::nn::Module& module, data::Split split) {
     const auto& truth = solution->fields;
     result.update(relative_errors(answer.fields, truth));
     result["reference_error"] = solution->error;
-    if (eval_options_.classical) {
-      result.update(classical(result.at("relative_l2")));
-    }
-    // Along the variable that a reader follows: time, or the first one.
-    const int64_t along = std::max<int64_t>(0, problem_->time());
-    const auto shape =
-        std::vector<int64_t>(problem_->domain.size(), eval_options_.per_axis);
-    const auto squares = [&](const Tensor& x) {
-      auto sums = x.to(torch::kFloat64).square().sum(-1).view(shape);
-      return sums.movedim(along, 0)
-          .reshape({eval_options_.per_axis, -1})
-          .sum(1);
-    };
-    // Not by the truth there, which may pass through zero.
-    result["error_along"] = report::numbers(
-        (squares(answer.fields - truth) / squares(truth).mean()).sqrt());
+    if (!solution->left_out.empty()) result["left_out"] = solution->left_out;
     const auto& names = problem_->symbols.fields;
     for (size_t f = 0; f < names.size() && names.size() > 1; ++f) {
       const auto at = static_cast<int64_t>(f);
-      result["fields"][names[f]] = relative_errors(
-          answer.fields.select(1, at), truth.select(1, at))["relative_l2"];
+      const auto errors =
+          relative_errors(answer.fields.select(1, at), truth.select(1, at));
+      if (errors.contains("relative_l2")) {
+        result["fields"][names[f]] = errors["relative_l2"];
+      } else {
+        result["fields_of_zero"][names[f]] = errors["largest_error"];
+      }
+    }
+    if (result.contains("relative_l2")) {
+      if (eval_options_.classical) {
+        result.update(classical(result.at("relative_l2")));
+      }
+      result["error_along"] = error_along(answer.fields, truth);
     }
   }
   return result;
 }
 
+json Solve::error_along(const Tensor& answer, const Tensor& truth) const {
+  const int64_t along = std::max<int64_t>(0, problem_->time());
+  const auto shape =
+      std::vector<int64_t>(problem_->domain.size(), eval_options_.per_axis);
+  const auto squares = [&](const Tensor& x) {
+    auto sums = x.to(torch::kFloat64).square().sum(-1).view(shape);
+    return sums.movedim(along, 0).reshape({eval_options_.per_axis, -1}).sum(1);
+  };
+  // Not by the truth there, which may pass through zero.
+  return report::numbers(
+      (squares(answer - truth) / squares(truth).mean()).sqrt());
+}
+
 train::Summary Solve::summary(const json& result) const {
   report::Table table({"", "value"});
-  if (result.contains("relative_l2")) {
+  const auto rows = [&](const char* list, const std::string& what) {
+    const auto items = result.value(list, json::object());
+    for (const auto& [name, value] : items.items()) {
+      table.row({what + name, scientific(value)});
+    }
+  };
+  const bool relative = result.contains("relative_l2");
+  if (relative) {
     table.row({"relative L1", scientific(result.at("relative_l1"))});
     table.row({"relative L2", scientific(result.at("relative_l2"))});
+  }
+  if (result.contains("largest_error")) {
     table.row({"largest error", scientific(result.at("largest_error"))});
-    const auto fields = result.value("fields", json::object());
-    for (const auto& [name, value] : fields.items()) {
-      table.row({"relative L2 of " + name, scientific(value)});
-    }
   }
+  rows("fields", "relative L2 of ");
+  rows("fields_of_zero", "largest error of ");
   table.row({"residual of the equations", scientific(result.at("residual"))});
-  const auto conditions = result.value("conditions", json::object());
-  for (const auto& [name, value] : conditions.items()) {
-    table.row({name, scientific(value)});
-  }
+  rows("conditions", "");
   train::Summary summary{table, {}};
   summary.remarks.push_back(
       fmt::format("residual and conditions are root mean squares; {} test "
@@ -174,14 +191,23 @@ train::Summary Solve::summary(const json& result) const {
         "this run has failed: the network has found no solution, or a trivial "
         "one. Try another seed, model or sampling, or more steps");
   }
-  if (!result.contains("relative_l2")) {
+  if (!result.contains("largest_error")) {
     summary.remarks.push_back(
         "no solution is known to compare with (problem.exact): a small "
         "residual is all that can be said");
-  } else if (result.value("reference_error", 0.0) > 0) {
+  } else if (!relative) {
+    summary.remarks.push_back("the solution is 0, so errors are absolute");
+  }
+  if (result.value("reference_error", 0.0) > 0) {
     summary.remarks.push_back(fmt::format(
         "errors are against a numerical solution, itself good to {:.0e}",
         result.at("reference_error").get<double>()));
+  }
+  if (result.contains("left_out")) {
+    summary.remarks.push_back(fmt::format(
+        "that solution is without {}: there are more conditions than it takes",
+        fmt::join(result.at("left_out").get<std::vector<std::string>>(),
+                  "; ")));
   }
   if (result.contains("classical")) {
     const auto& classical = result.at("classical");
@@ -242,6 +268,7 @@ std::string Solve::predict(torch::nn::Module& module, const std::string& input,
     }
     needed.merge(quantities.back().derivatives());
   }
+  expect_smooth_enough(needed, "eval.quantities asks for");
   const Probe probe(
       autodiff::DerivativePlan(needed, std::ssize(problem_->domain)),
       derivatives_, runtime);

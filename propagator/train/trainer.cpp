@@ -1,5 +1,6 @@
 #include "propagator/train/trainer.h"
 
+#include <fmt/ranges.h>
 #include <torch/types.h>
 #include <torch/utils.h>
 
@@ -246,7 +247,7 @@ void Trainer::read_step() {
   if (!std::isfinite(last_norm_)) {
     throw NumericalError(
         fmt::format("[train] the gradient is {} at step {}", last_norm_, step_),
-        "lower schedule.lr, or set train.clip=1");
+        what_may_help());
   }
 }
 
@@ -258,19 +259,33 @@ std::string Trainer::progress_note() const {
   return note;
 }
 
+std::string Trainer::what_may_help() const {
+  if (step_ <= 1) {
+    return "it is so before any training: are data, formulas and points in "
+           "order?";
+  }
+  const std::string way =
+      by_newton(step_ - 1)
+          ? "another seed, other points or --precision fp64 may help"
+          : "lower schedule.lr, or set train.clip=1";
+  return saved_step_ > 0 ? way + "; the last checkpoint is good" : way;
+}
+
 void Trainer::check_finite(const Summary& summary) const {
-  for (const auto& [name, value] : summary.terms) {
-    if (!std::isfinite(value)) {
-      throw NumericalError(
-          fmt::format("[train] loss term '{}' is {} at step {}", name, value,
-                      step_),
-          step_ <= 1 ? "it is so before any training: are data, formulas and "
-                       "points in order?"
-          : saved_step_ > 0
-              ? "lower schedule.lr, or set train.clip=1; the last checkpoint "
-                "is good"
-              : "lower schedule.lr, or set train.clip=1");
-    }
+  // Terms may be computed together, so that one spoils all of them.
+  std::vector<std::string> bad;
+  double value = 0;
+  for (const auto& [name, term] : summary.terms) {
+    if (std::isfinite(term)) continue;
+    if (bad.empty()) value = term;
+    bad.push_back("'" + name + "'");
+  }
+  if (!bad.empty()) {
+    throw NumericalError(
+        fmt::format("[train] loss term{} {} {} {} at step {}",
+                    bad.size() == 1 ? "" : "s", fmt::join(bad, ", "),
+                    bad.size() == 1 ? "is" : "are", value, step_),
+        what_may_help());
   }
   if (!std::isfinite(summary.total)) {
     throw NumericalError(

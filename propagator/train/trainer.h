@@ -79,6 +79,7 @@ class Trainer {
   void write_metrics(const char* kind, const Summary& summary,
                      nlohmann::json extra);
   void check_finite(const Summary& summary) const;
+  std::string what_may_help() const;  // where numbers are not finite
   std::string progress_note() const;
   bool out_of_patience() const {
     return options_.patience > 0 &&

@@ -217,6 +217,29 @@ TEST(AutodiffProblemError, ConditionsThatContradictEachOther) {
   }
 }
 
+TEST(AutodiffProblemError, PairsThatNameTheSameDerivatives) {
+  ProblemText text{.domain = {"x in [0, 1]"},
+                   .fields = {"u, v"},
+                   .equations = {"u_xx = v", "v_xx = u"},
+                   .conditions = {"on x=0: u + v = 1", "on x=0: u - v = 2",
+                                  "on x=1: u = 0", "on x=1: v = 0"}};
+  EXPECT_NO_THROW(Problem::parse(text));
+  text.conditions[1] = "on x=0: u*v = 2";
+  EXPECT_NO_THROW(Problem::parse(text));
+  text.conditions[1] = "on x=0: 2*u = 3 - 2*v";
+  EXPECT_EQ(complaint(text).what,
+            "conditions: on x=0: 2*u = 3 - 2*v contradicts on x=0: u + v = 1");
+}
+
+TEST(AutodiffProblemError, PeriodicTwice) {
+  auto text = burgers();
+  text.conditions.push_back("periodic x: u_x");
+  EXPECT_EQ(complaint(text).what,
+            "conditions: periodic x: u_x says the same as periodic x");
+  text.conditions[1] = "periodic x: u";
+  EXPECT_NO_THROW(Problem::parse(text));
+}
+
 TEST(AutodiffProblemError, MissingConditionsInTime) {
   auto text = wave();
   text.conditions.erase(text.conditions.begin() + 1);

@@ -13,6 +13,34 @@ using testing::burgers;
 using testing::near;
 using testing::wave;
 
+TEST(AutodiffProblem, RemarksOnMoreConditionsThanDerivativesTake) {
+  auto text = wave();
+  text.conditions.push_back("on x=1: u_x = 5");
+  EXPECT_EQ(Problem::parse(text).remarks,
+            std::vector<std::string>{"3 conditions on the faces of x, where "
+                                     "derivatives by it take 2"});
+  // Those of one field may stand on the faces of another.
+  const ProblemText shared{.domain = {"x in [0, 1]"},
+                           .fields = {"u, v"},
+                           .equations = {"u_xx = v", "v_xx = u"},
+                           .conditions = {"on x=0: u = 0", "on x=0: u_x = 0",
+                                          "on x=1: u = 0", "on x=1: u_x = v"}};
+  for (const auto& remark : Problem::parse(shared).remarks) {
+    EXPECT_EQ(remark.find("take"), std::string::npos) << remark;
+  }
+}
+
+TEST(AutodiffProblem, NamesTheFieldWhoseSecondDerivativesAreASum) {
+  const auto text =
+      Problem::parse({.domain = {"x in [0, 1]", "y in [0, 1]"},
+                      .fields = {"p, u"},
+                      .equations = {"u_xx + u_yy = p", "p_x = 1"},
+                      .conditions = {"on boundary: u = 0", "on x=0: p = 0"}})
+          .describe();
+  EXPECT_NE(text.find("the sum of u_yy and u_xx"), std::string::npos) << text;
+  EXPECT_EQ(text.find("p_xx"), std::string::npos) << text;
+}
+
 TEST(AutodiffProblem, ReadsAWave) {
   const auto problem = Problem::parse(wave());
   EXPECT_EQ(problem.symbols.variables, (std::vector<std::string>{"x", "t"}));

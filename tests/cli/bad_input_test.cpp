@@ -401,6 +401,12 @@ TEST_F(BadInput, AModelThatIsTooRoughOrAnExactSolutionThatIsWrong) {
       "    - at t=0: u = 0\n    - on x=0: u = 0\n";
   const auto rough = write("a.yaml", start + "model: {name: kan}\n");
   expect(run("check " + rough), 2, "derivatives to order 2 only");
+  const auto rough_face =
+      write("f.yaml",
+            "task: solve\nproblem:\n  domain: ['x in [0, 1]']\n"
+            "  fields: u\n  equations: u_x = 1\n"
+            "  conditions: ['on x=0: u_xxx = 0']\nmodel: {name: kan}\n");
+  expect(run("check " + rough_face), 2, "and the problem needs u_xxx");
   const auto wrong = write("b.yaml", start + "  exact: u = x^3*t\n");
   expect(run("check " + wrong), 2, "does not solve the equations");
   expect(run("solve " + wrong + " --name w --runs " + folder.path().string()),

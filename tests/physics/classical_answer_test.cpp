@@ -92,6 +92,28 @@ TEST(PhysicsClassicalAnswer, SmallerErrorsTakeMoreUnknowns) {
       << fine.description;
 }
 
+TEST(PhysicsClassicalAnswer, ASolutionThatIsZero) {
+  const auto problem = Problem::parse({.domain = {"x in [0, 1]"},
+                                       .fields = {"u"},
+                                       .equations = {"u_xx = u"},
+                                       .conditions = {"on boundary: u = 0"}});
+  const auto points = points_of(problem);
+  const auto reference = reference_at(problem, points, 1e-6, 5);
+  EXPECT_EQ(reference.fields.abs().max().item<double>(), 0);
+  EXPECT_EQ(reference.error, 0);
+  EXPECT_EQ(classical_answer(problem, points, reference, 1e-3, 5).error, 0);
+}
+
+TEST(PhysicsClassicalAnswer, NamesConditionsThatItIsWithout) {
+  const auto problem =
+      Problem::parse({.domain = {"x in [0, 1]"},
+                      .fields = {"u"},
+                      .equations = {"u_xx = -1"},
+                      .conditions = {"on boundary: u = 0", "on x=1: u_x = 5"}});
+  EXPECT_EQ(reference_at(problem, points_of(problem)).left_out,
+            std::vector<std::string>{"on x=1: u_x = 5"});
+}
+
 TEST(PhysicsClassicalAnswer, ProblemsItCannotSolveAreErrors) {
   const ProblemText bratu{.domain = {"x in [0, 1]"},
                           .fields = {"u"},

@@ -99,6 +99,58 @@ TEST(TasksInitialValues, ConditionsOfAnotherFormAreLeftToTheLoss) {
   }
 }
 
+TEST(TasksInitialValues, FormulasThatNameTimeMeanTheFirst) {
+  const auto moving =
+      problem({"at t=1: u = sin(x - t)", "at t=1: exp(t)*u_t = -cos(x - t)",
+               "at t=1: v = 3*t", "on boundary: u = 0", "on boundary: v = 3"});
+  const InitialValues values(moving);
+  EXPECT_TRUE(values.has(moving.conditions[1]));
+  const auto net = values.build_into(
+      models::field_nets().at("pinn").options()->make({{0, 1}, {1, 3}, 2, 1}));
+  net->initialise(5);
+  net->to(torch::kFloat64);
+  const Probe probe({{{0, {0, 1}}, {0, {2, 0}}}, 2}, Derivatives::kHonest,
+                    kDouble);
+  const auto x = torch::linspace(0.1, 0.9, 5, torch::kFloat64);
+  const auto start =
+      probe.at(*net, torch::stack({x, torch::ones_like(x)}, -1).unsqueeze(1));
+  const auto read = [&](int64_t field, std::vector<int64_t> orders) {
+    return start.field({field, std::move(orders)}).value().flatten();
+  };
+  EXPECT_TRUE(near(read(0, {0, 0}), torch::sin(x - 1), kExact));
+  EXPECT_TRUE(near(read(0, {0, 1}), -torch::cos(x - 1) / M_E, kExact));
+  EXPECT_TRUE(near(read(0, {2, 0}), -torch::sin(x - 1), kExact));
+  EXPECT_TRUE(near(read(1, {0, 0}), torch::full_like(x, 3), kExact));
+}
+
+TEST(TasksInitialValues, WhatTheAnswerMustNotKeepIsLeftToTheLoss) {
+  struct Case {
+    const char *first, *other;
+    bool built_in, with_corners;
+  };
+  for (const auto& [first, other, built_in, with_corners] :
+       {Case{"u = 1 - abs(x)", "on boundary: u = 0", false, true},
+        Case{"u = x*sign(x - 0.5)", "on boundary: u = 0", false, true},
+        // No slope at x = 0.
+        Case{"u = sqrt(x)", "on boundary: u = 0", false, false},
+        Case{"u = sqrt(x + 1)", "on boundary: u = 0", true, true},
+        // On a ring: with a jump of the slope, of the value, and without.
+        Case{"u = 4*x*(1 - x)", "periodic x", false, true},
+        Case{"u = x", "periodic x", false, true},
+        Case{"u = cos(2*pi*x)", "periodic x", true, true},
+        // It would come back to them.
+        Case{"u = 1", "periodic t", false, false}}) {
+    const auto heat = autodiff::Problem::parse(
+        {.domain = {"x in [0, 1]", "t in [0, 1]"},
+         .fields = {"u"},
+         .equations = {"u_t = u_xx"},
+         .conditions = {fmt::format("at t=0: {}", first), other}});
+    const auto& condition = heat.conditions[0];
+    EXPECT_EQ(InitialValues(heat).has(condition), built_in) << first;
+    EXPECT_EQ(InitialValues(heat, true).has(condition), with_corners) << first;
+  }
+}
+
 TEST(TasksInitialValues, AFieldWithTwoFirstValuesIsLeftToTheLoss) {
   const auto twice =
       problem({"at t=1: u = x", "at t=1: 2*u = 2*x", "at t=1: u_t = 0",

@@ -167,9 +167,37 @@ TEST(TasksResiduals, ASumOfSecondDerivativesChangesNothing) {
       problem.equations[0].evaluate(each.at(*net, windows)).value(), kExact));
 }
 
+TEST(TasksResiduals, FormulasAreNotAskedBeyondTheLastTime) {
+  const auto problem =
+      autodiff::Problem::parse({.domain = {"x in [-1, 1]", "t in [0, 1]"},
+                                .fields = {"u"},
+                                .equations = {"u_x = sqrt(1 - t)"},
+                                .conditions = {"on x=-1: u = sqrt(1 - t)"}});
+  const auto net = network("pinn");
+  const auto windows = some_windows();
+  windows.select(-1, 1).copy_(
+      torch::tensor({0.91, 1.0, 1.09}, torch::kFloat64).expand({4, 3}));
+  const Residuals residuals(problem, Derivatives::kHonest, kDouble);
+  const Probe probe(problem.plan(), Derivatives::kHonest, kDouble);
+  const auto given = torch::tensor({0.3, 0.0, 0.0}, torch::kFloat64);
+  EXPECT_TRUE(near(residuals.of_equations(*net, windows)[0],
+                   probe.at(*net, windows).field({0, {1, 0}}).value() - given,
+                   kExact));
+  const Face face{problem.conditions.data(), /*first_token=*/false, windows};
+  EXPECT_TRUE(near(residuals.of_faces(*net, {face})[0][0],
+                   net->values(windows).select(-1, 0) - given, kExact));
+}
+
 // On a GPU both are one pass through the network.
-TEST(TasksResiduals, EverywhereIsEquationsAndFaces) {
-  const auto problem = burgers();
+class TasksResidualsOf : public ::testing::TestWithParam<std::string> {};
+
+TEST_P(TasksResidualsOf, EverywhereIsEquationsAndFaces) {
+  const auto problem = autodiff::Problem::parse(
+      {.domain = {"x in [-1, 1]", "t in [0, 1]"},
+       .fields = {"u"},
+       .equations = {GetParam()},
+       .conditions = {"at t=0: u = -sin(pi*x)", "at t=0: u_t = 0",
+                      "on x=-1: u_x + 2*u = t", "periodic x"}});
   for (const auto& device : testing::devices()) {
     const auto net = network("pinnsformer");
     net->to(device);
@@ -194,6 +222,10 @@ TEST(TasksResiduals, EverywhereIsEquationsAndFaces) {
     }
   }
 }
+
+INSTANTIATE_TEST_SUITE_P(Tasks, TasksResidualsOf,
+                         ::testing::Values("u_t + u*u_x = 0.1*u_xx",
+                                           "u_tt = 2*u_xx + u"));
 
 }  // namespace
 }  // namespace propagator::tasks

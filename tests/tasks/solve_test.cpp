@@ -261,12 +261,38 @@ TEST(TasksSolve, BalancedWeightsMoveFromThoseOfTheConfiguration) {
   const auto before = e.task().state().at("weights").clone();
   EXPECT_EQ(before[1].item<double>(), 3);
   e.task().begin_step(*model, 0);
-  const auto weights = e.task().state().at("weights");
+  const auto weights = e.task().state().at("weights").clone();
   EXPECT_EQ(weights[0].item<double>(), 1);
-  // Now every weighted term has a gradient of one length.
+  EXPECT_NE(weights[1].item<double>(), 3);
+  // Now every weighted term has a gradient of one length. Of one alone: by the
+  // difference that twice its weight makes.
+  const auto gradient = [&] {
+    const auto loss = e.task().loss(*model, data::Split::kTrain,
+                                    torch::arange(36, torch::kInt64));
+    std::vector<Tensor> flat;
+    for (const auto& part :
+         torch::autograd::grad({loss.total}, model->parameters())) {
+      flat.push_back(part.flatten());
+    }
+    return torch::cat(flat);
+  };
+  const auto all = gradient();
+  std::vector<double> lengths;
+  for (int64_t n = 0; n < weights.size(0); ++n) {
+    auto state = e.task().state();
+    const auto more = weights.clone();
+    more[n] *= 2;
+    state.at("weights") = more;
+    e.task().restore(state);
+    lengths.push_back((gradient() - all).norm().item<double>());
+    state.at("weights") = weights;
+    e.task().restore(state);
+  }
+  for (const double length : lengths) {
+    EXPECT_NEAR(length, lengths.front(), 1e-9 * lengths.front());
+  }
   const auto loss = e.task().loss(*model, data::Split::kTrain,
                                   torch::arange(36, torch::kInt64));
-  EXPECT_NE(weights[1].item<double>(), 3);
   EXPECT_EQ(loss.terms.size(), 8u);  // four, and their weights
   EXPECT_EQ(loss.terms[5].value.item<double>(), weights[1].item<double>());
 }
@@ -383,6 +409,71 @@ TEST(TasksSolve, MoreVariablesHaveFewerPointsAlongEach) {
   EXPECT_EQ(points("'x in [0, 1]', 'y in [0, 1]'"), 31 * 31);
   EXPECT_EQ(points("'x in [0, 1]', 'y in [0, 1]', 't in [0, 1]'"),
             13 * 13 * 13);
+}
+
+TEST(TasksSolve, AnErrorOfZeroIsNotRelative) {
+  const Experiment e(config::Document::from_text(
+      "task: solve\nprecision: fp64\nproblem:\n"
+      "  domain: ['x in [0, 2]']\n  fields: u, v\n"
+      "  equations: [u_x = 1 + v, v_x = -v]\n"
+      "  conditions: ['on x=0: u = 0', 'on x=0: v = 0']\n"
+      "  exact: [u = x, v = 0]\n"
+      "model: {name: pinn, width: 8}\neval: {per_axis: 20}\n",
+      "test"));
+  const auto result = e.task().evaluate(*prepared_model(e), data::Split::kTest);
+  EXPECT_TRUE(result.at("fields").contains("u"));
+  EXPECT_FALSE(result.at("fields").contains("v"));
+  EXPECT_GT(result.at("fields_of_zero").at("v").get<double>(), 0);
+  EXPECT_NE(e.task().summary(result).table.text().find("largest error of v"),
+            std::string::npos);
+  // Nothing at all: no relative error, and no classical method to reach it.
+  const Experiment zero(config::Document::from_text(
+      "task: solve\nprecision: fp64\nproblem:\n"
+      "  domain: ['x in [0, 2]']\n  fields: u\n  equations: u_x = u\n"
+      "  conditions: ['on x=0: u = 0']\n  exact: u = 0\n"
+      "model: {name: pinn, width: 8}\neval: {per_axis: 20}\n",
+      "test"));
+  const auto nothing =
+      zero.task().evaluate(*prepared_model(zero), data::Split::kTest);
+  EXPECT_FALSE(nothing.contains("relative_l2"));
+  EXPECT_FALSE(nothing.contains("error_along"));
+  EXPECT_GT(nothing.at("largest_error").get<double>(), 0);
+  EXPECT_EQ(nothing.dump().find("null"), std::string::npos) << nothing;
+  EXPECT_EQ(zero.task().summary(nothing).remarks[1],
+            "the solution is 0, so errors are absolute");
+}
+
+TEST(TasksSolve, ConditionsThatLookAlikeHaveNamesOfTheirOwn) {
+  const Experiment e(config::Document::from_text(
+      "task: solve\nprecision: fp64\nproblem:\n"
+      "  domain: ['x in [0, 1]']\n  fields: u, v\n"
+      "  equations: [u_xx = v, v_x = u]\n"
+      "  conditions: ['on x=0: u_x = u', 'on x=0: u_x = v', 'on x=1: u = 1']\n"
+      "model: {name: pinn, width: 8}\neval: {per_axis: 4, classical: no}\n",
+      "test"));
+  const auto result = e.task().evaluate(*prepared_model(e), data::Split::kTest);
+  const auto& conditions = result.at("conditions");
+  EXPECT_EQ(conditions.size(), 3u) << conditions;
+  EXPECT_TRUE(conditions.contains("on x=0: u_x - v = 0")) << conditions;
+  EXPECT_TRUE(conditions.contains("on x=1: u")) << conditions;
+}
+
+TEST(TasksSolve, EquationsMayAskForFieldsInARange) {
+  // With some numbers for u the logarithm is one; no number helps at x = 0.
+  const auto prepare = [](const std::string& equation) {
+    const Experiment e(config::Document::from_text(
+        "task: solve\nproblem:\n  domain: ['x in [0, 1]']\n  fields: u\n"
+        "  equations: " +
+            equation +
+            "\n  conditions: ['on x=0: u = 0']\n"
+            "points: {per_axis: 5, sampling: grid, resample_every: 0}\n"
+            "model: {name: pinn, width: 8}\n",
+        "test"));
+    e.task().prepare(0, kDouble);
+  };
+  EXPECT_NO_THROW(prepare("u_x = log(0.5 - u)"));
+  EXPECT_NO_THROW(prepare("u_x = 1/sqrt(0.1 + u)"));
+  EXPECT_THROW(prepare("u_x = log(x) + u"), ConfigError);
 }
 
 TEST(TasksSolve, ContradictionsAreRefused) {

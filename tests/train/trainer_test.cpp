@@ -55,6 +55,9 @@ class LineTask : public Task {
     if (split == data::Split::kValidation && others_differ) {
       bad = bad + std::pow(batches, 3);
     }
+    if (split == data::Split::kValidation && others_are_nan) {
+      bad = bad + std::nan("");
+    }
     return {fit + bad, {{"fit", 1, fit.detach()}, {"odd", 1, bad.detach()}}};
   }
   nlohmann::json evaluate(torch::nn::Module&, data::Split) override {
@@ -77,6 +80,7 @@ class LineTask : public Task {
   int batches = 0, nan_at = 0;
   int64_t ballast = 0;         // parameters that do nothing
   bool others_differ = false;  // from what is learned, more and more
+  bool others_are_nan = false;
   std::function<void()> on_batch;
 
  private:
@@ -230,6 +234,26 @@ TEST_F(TrainTrainer, NaNStopsAndNamesTermAndStep) {
   EXPECT_NE(message.find("'odd' is nan at step 13"), std::string::npos)
       << message;
   EXPECT_EQ(newest("a").state.at("step"), 10);  // the last good one
+}
+
+TEST_F(TrainTrainer, HintsAtNaNsAreThoseOfTheOptimiser) {
+  options.validate_every = 2;
+  options.lbfgs.iterations = 1;
+  options.batch = 0;
+  task.others_are_nan = true;
+  const auto hint = [&](const std::string& name) {
+    std::string text = "none";
+    try {
+      run(name);
+    } catch (const NumericalError& error) {
+      text = error.hint();
+    }
+    return text;
+  };
+  EXPECT_EQ(hint("adam"), "lower schedule.lr, or set train.clip=1");
+  options.optimizer.kind = OptimizerKind::kLbfgs;
+  EXPECT_EQ(hint("newton"),
+            "another seed, other points or --precision fp64 may help");
 }
 
 TEST_F(TrainTrainer, AccumulatedGradientsEqualTheLargeBatch) {
