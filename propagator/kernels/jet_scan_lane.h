@@ -194,7 +194,7 @@ class ScanDecay {
       others += by.at[slot] * delta_.at[slot];
     });
     for_squares([&](int r, int x2, const Value& square) {
-      // The square has the sign, and δ_1 once more than its derivative.
+      // ∂(±δ_1² / 2) = ±δ_1.
       delta.at[r] +=
           slope * a_ * by.at[x2] * signed_value(o_.sign(r), delta_.at[r]);
       others += by.at[x2] * a_ * square;
