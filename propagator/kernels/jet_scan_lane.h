@@ -156,7 +156,7 @@ PROPAGATOR_HOST_DEVICE Value exponential(const Value& x) {
   if constexpr (std::is_arithmetic_v<Value>) {
     return std::exp(x);
   } else {
-    Value y;
+    Value y = {};
     constexpr int kCount = sizeof(Value) / sizeof(x[0]);
     for (int k = 0; k < kCount; ++k) y[k] = std::exp(x[k]);
     return y;
