@@ -294,6 +294,18 @@ std::set<Derivative> Problem::derivatives() const {
   return all;
 }
 
+std::set<Derivative> Problem::derivatives_on_faces() const {
+  std::set<Derivative> all;
+  for (const auto& condition : conditions) all.merge(condition.derivatives());
+  return all;
+}
+
+std::set<Derivative> Problem::all_derivatives() const {
+  auto all = derivatives();
+  all.merge(derivatives_on_faces());
+  return all;
+}
+
 DerivativePlan Problem::plan() const {
   return DerivativePlan(derivatives(), std::ssize(domain));
 }
@@ -319,11 +331,9 @@ DerivativePlan::SecondOrderSum Problem::second_order_sum() const {
     return [order](const Derivative& d) { return d.order() >= order; };
   };
   if (sum.size() < 2 || !std::ranges::all_of(sum, pure) ||
-      std::ranges::any_of(derivatives(), at_least(3))) {
+      std::ranges::any_of(derivatives(), at_least(3)) ||
+      std::ranges::any_of(derivatives_on_faces(), at_least(2))) {
     return {};
-  }
-  for (const auto& condition : conditions) {
-    if (std::ranges::any_of(condition.derivatives(), at_least(2))) return {};
   }
   return sum;
 }
@@ -383,7 +393,8 @@ std::string Problem::describe() const {
   section("equations", lines);
   lines.clear();
   const auto directions = plan();
-  for (const auto& derivative : derivatives()) {
+  const auto named = derivatives();
+  for (const auto& derivative : named) {
     if (derivative.order() == 0) continue;
     lines.push_back(
         fmt::format("{} = {}", derivative.text(symbols),
@@ -394,7 +405,7 @@ std::string Problem::describe() const {
       std::vector<std::string> names;
       for (const auto& [orders, factor] : sum) {
         const Derivative derivative{f, orders};
-        if (!derivatives().contains(derivative)) continue;
+        if (!named.contains(derivative)) continue;
         names.push_back(derivative.text(symbols));
       }
       if (names.empty()) continue;

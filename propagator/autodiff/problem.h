@@ -81,9 +81,11 @@ struct Problem {
   static Problem parse(const ProblemText& text);
 
   int64_t time() const;  // the variable named t, or -1
-  // Everything that the equations name.
+  // Everything that the equations name, that the conditions do, or either.
   std::set<Derivative> derivatives() const;
-  DerivativePlan plan() const;  // of those
+  std::set<Derivative> derivatives_on_faces() const;
+  std::set<Derivative> all_derivatives() const;
+  DerivativePlan plan() const;  // of what the equations name
   // Σ f u_ii, if the equations name second derivatives by two variables or more
   // as multiples of this sum alone, and the conditions name none; else empty.
   DerivativePlan::SecondOrderSum second_order_sum() const;

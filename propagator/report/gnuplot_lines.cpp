@@ -23,8 +23,8 @@ struct Extent {
 };
 
 // Pixels of a bar chart, about: what is beside the bars, a letter under them,
-// and a number above one of them.
-constexpr double kBeside = 100, kLetter = 7, kNumber = 26;
+// and a digit above one of them.
+constexpr double kBeside = 100, kLetter = 7, kDigit = 6.5;
 
 double longest(const std::vector<std::string>& words) {
   size_t most = 0;
@@ -160,9 +160,11 @@ GnuplotScript write_script(const BarChart& given) {
   auto chart = given;
   const auto categories = static_cast<double>(chart.categories.size());
   double least = std::numeric_limits<double>::infinity();
+  std::vector<std::string> numbers;
   for (const auto& bars : chart.bars) {
     for (const double v : bars.values) {
       if (v > 0) least = std::min(least, v);
+      numbers.push_back(fmt::format("{:.2g}", v));
     }
   }
   chart.y.log = chart.y.log && std::isfinite(least);
@@ -175,10 +177,11 @@ GnuplotScript write_script(const BarChart& given) {
                          in_quotes(chart.categories[n]), n);
   }
   const double width = 0.8 / static_cast<double>(chart.bars.size());
-  GnuplotScript script{std::clamp(150 + 90 * categories, 420.0, 1000.0), 350,
+  GnuplotScript script{std::clamp(150 + 110 * categories, 420.0, 1000.0), 350,
                        ""};
   const double room = (script.width - kBeside) / categories;
   const bool slanted = kLetter * longest(chart.categories) > room;
+  const bool numbered = kDigit * longest(numbers) <= width * room;
   script.body =
       script.file(".dat") + frame_commands(chart.title) +
       axis_commands('y', chart.y) +
@@ -188,7 +191,7 @@ GnuplotScript write_script(const BarChart& given) {
           "set boxwidth {:.4f}\n",
           plain(floor), categories - 0.4, ticks,
           slanted ? " rotate by 30 right\nset rmargin 2" : "", 0.92 * width);
-  std::string boxes, numbers;  // the latter over all of the former
+  std::string boxes, labels;  // the latter over all of the former
   for (size_t k = 0; k < chart.bars.size(); ++k) {
     const auto& bars = chart.bars[k];
     std::string rows = "# place\tvalue\n";
@@ -201,13 +204,13 @@ GnuplotScript write_script(const BarChart& given) {
     boxes += fmt::format("{} data index {} using 1:2 with boxes lc rgb '{}' {}",
                          k == 0 ? "plot" : ", \\\n    ", block,
                          hex(series_colour(k)), legend(bars.name));
-    if (kNumber > width * room) continue;
-    numbers += fmt::format(
+    if (!numbered) continue;
+    labels += fmt::format(
         ", \\\n     data index {} using 1:2:(sprintf('%.2g', $2)) with labels "
         "offset 0,0.6 font small tc rgb '#444444' notitle",
         block);
   }
-  script.body += boxes + numbers + "\n";
+  script.body += boxes + labels + "\n";
   return script;
 }
 

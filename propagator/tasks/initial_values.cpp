@@ -57,11 +57,8 @@ double factor_of(const autodiff::Problem& problem, const Condition& condition) {
 // the first time.
 bool has_derivatives(const autodiff::Problem& problem,
                      const autodiff::Expression& formula) {
-  auto named = problem.derivatives();
-  for (const auto& condition : problem.conditions) {
-    named.merge(condition.derivatives());
-  }
-  const autodiff::DerivativePlan plan(named, std::ssize(problem.domain));
+  const autodiff::DerivativePlan plan(problem.all_derivatives(),
+                                      std::ssize(problem.domain));
   const auto points = at_first(
       problem, data::sample(box_of(problem), data::Sampling::kGrid, kLooks,
                             /*seed=*/0, /*name=*/""));

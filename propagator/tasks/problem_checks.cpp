@@ -46,10 +46,7 @@ Tensor face(const Problem& problem, int64_t variable, double at) {
 
 // All that a problem names, and its fields.
 std::set<Derivative> all_named(const Problem& problem) {
-  auto named = problem.derivatives();
-  for (const auto& condition : problem.conditions) {
-    named.merge(condition.derivatives());
-  }
+  auto named = problem.all_derivatives();
   for (int64_t f = 0; f < std::ssize(problem.symbols.fields); ++f) {
     named.insert({f, std::vector<int64_t>(problem.domain.size(), 0)});
   }

@@ -53,14 +53,6 @@ class ColumnSums {
   std::map<Derivative, Tensor> known_;
 };
 
-std::set<Derivative> derivatives_on_faces(const autodiff::Problem& problem) {
-  std::set<Derivative> all;
-  for (const auto& condition : problem.conditions) {
-    all.merge(condition.derivatives());
-  }
-  return all;
-}
-
 // Of all faces, and where among them each face begins. Faces on the same points
 // share a place.
 struct FacePlaces {
@@ -166,12 +158,11 @@ Residuals::Residuals(const autodiff::Problem& problem, Derivatives kind,
   for (const auto& equation : problem.equations) {
     equations_.push_back(equation.without(zeros));
   }
-  auto on_faces = derivatives_on_faces(problem);
   on_faces_ =
-      Probe(autodiff::DerivativePlan(on_faces, variables), kind, runtime);
+      Probe(autodiff::DerivativePlan(problem.derivatives_on_faces(), variables),
+            kind, runtime);
   if (!runtime.device.is_cuda()) return;
-  on_faces.merge(problem.derivatives());
-  at_once_ = Probe(plan_of(on_faces), kind, runtime);
+  at_once_ = Probe(plan_of(problem.all_derivatives()), kind, runtime);
 }
 
 Tensor Residuals::left(const autodiff::Expression& formula,

@@ -186,11 +186,7 @@ void Solve::validate() {
                         "set loss.equation, loss.initial and loss.boundary");
     }
   }
-  auto named = problem_->derivatives();
-  for (const auto& condition : problem_->conditions) {
-    named.merge(condition.derivatives());
-  }
-  expect_smooth_enough(named, "the problem needs");
+  expect_smooth_enough(problem_->all_derivatives(), "the problem needs");
 }
 
 void Solve::expect_smooth_enough(const std::set<autodiff::Derivative>& named,

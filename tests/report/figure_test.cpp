@@ -51,9 +51,9 @@ std::pair<int, int> png_size(const fs::path& path) {
   return {number(16), number(20)};
 }
 
-BarChart bar_chart(size_t count, const std::string& name) {
+BarChart bar_chart(size_t count, const std::string& name, double value = 1) {
   return {.categories = std::vector<std::string>(count, name),
-          .bars = {{"ours", std::vector<double>(count, 1)},
+          .bars = {{"ours", std::vector<double>(count, value)},
                    {"theirs", std::vector<double>(count, 2)}}};
 }
 
@@ -63,13 +63,16 @@ TEST(ReportBarChart, WordsThatDoNotFitAreSlantedAndSuchNumbersLeftOut) {
   };
   const auto few = bar_chart(3, "a"),
              long_names = bar_chart(6, "a-name-of-some-length"),
-             many = bar_chart(21, "a");
+             many = bar_chart(21, "a"),
+             long_numbers = bar_chart(21, "a", 0.0092);
   EXPECT_FALSE(has(few, "rotate"));
   EXPECT_TRUE(has(long_names, "rotate"));
   EXPECT_FALSE(has(many, "rotate"));
   EXPECT_TRUE(has(few, "with labels"));
   EXPECT_TRUE(has(long_names, "with labels"));
-  EXPECT_FALSE(has(many, "with labels"));
+  EXPECT_TRUE(has(bar_chart(8, "a", 0.0092), "with labels"));
+  EXPECT_TRUE(has(many, "with labels"));
+  EXPECT_FALSE(has(long_numbers, "with labels"));
 }
 
 class ReportFigure : public ::testing::Test {
