@@ -206,6 +206,21 @@ bool Expression::has_corners() const {
   return found;
 }
 
+std::vector<Expression> Expression::under_roots() const {
+  std::vector<Expression> found;
+  for_each_node(*root_, [&](const Node& node) {
+    const auto is_whole = [](const Node& n) {
+      return n.is_number() && n.number == std::round(n.number);
+    };
+    const bool root =
+        (node.kind == Node::Kind::kFunction &&
+         node.function == Function::kSqrt) ||
+        (node.kind == Node::Kind::kPower && !is_whole(*node.children[1]));
+    if (root) found.push_back({node.children[0], symbols_});
+  });
+  return found;
+}
+
 std::set<int64_t> Expression::variables() const {
   std::set<int64_t> found;
   for_each_node(*root_, [&found](const Node& node) {

@@ -65,6 +65,8 @@ class Expression {
   std::set<int64_t> variables() const;
   // Whether it has a function that is not smooth: abs or sign.
   bool has_corners() const;
+  // Of what it takes a square root, or a power that is not whole.
+  std::vector<Expression> under_roots() const;
   std::optional<double> constant() const;
   // The factors of the derivatives of order n, if it is a sum in which they
   // stand with constant factors and in no other way.

@@ -53,7 +53,8 @@ class Parser {
              "leave out the '=' and what does not belong to the formula");
       }
       ++at_;
-      left = sum({left, negative(sum_of_products())});
+      const auto right = sum_of_products();
+      left = folded(0, [&] { return sum({left, negative(right)}); });
     }
     if (here().kind != Token::Kind::kEnd) fail_behind_operand();
     return left;

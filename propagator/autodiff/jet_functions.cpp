@@ -34,15 +34,15 @@ Tensor square_at(const std::vector<Tensor>& f, int64_t j) {
   return sum;
 }
 
-// d, then -v, -d, v … each over j!: those of sin from (sin, cos).
-std::vector<Tensor> circular(const Tensor& value, const Tensor& derivative,
-                             int64_t order) {
+// Those of a function whose second derivative is itself or its negative:
+// derivative, ±value, ±derivative, value … each over j!.
+std::vector<Tensor> alternating(const Tensor& value, const Tensor& derivative,
+                                double second, int64_t order) {
   std::vector<Tensor> f{value};
   double factor = 1;
   for (int64_t j = 1; j <= order; ++j) {
-    factor /= static_cast<double>(j);
-    const double sign = j % 4 == 2 || j % 4 == 3 ? -1 : 1;
-    f.push_back((j % 2 == 0 ? value : derivative) * (sign * factor));
+    factor *= (j % 2 == 0 ? second : 1) / static_cast<double>(j);
+    f.push_back((j % 2 == 0 ? value : derivative) * factor);
   }
   return f;
 }
@@ -76,15 +76,15 @@ std::vector<Tensor> antiderivative(const Tensor& start,
 Jet sin(const Jet& x) {
   if (x.is_constant()) return {torch::sin(x.rows()), x.layout()};
   const auto value = x.value();
-  return compose(
-      x, circular(torch::sin(value), torch::cos(value), x.layout().order()));
+  return compose(x, alternating(torch::sin(value), torch::cos(value), -1,
+                                x.layout().order()));
 }
 
 Jet cos(const Jet& x) {
   if (x.is_constant()) return {torch::cos(x.rows()), x.layout()};
   const auto value = x.value();
-  return compose(
-      x, circular(torch::cos(value), -torch::sin(value), x.layout().order()));
+  return compose(x, alternating(torch::cos(value), -torch::sin(value), -1,
+                                x.layout().order()));
 }
 
 Jet tan(const Jet& x) {
@@ -125,8 +125,17 @@ Jet tanh(const Jet& x) {
                               }));
 }
 
-Jet sinh(const Jet& x) { return (exp(x) - exp(-x)) * 0.5; }
-Jet cosh(const Jet& x) { return (exp(x) + exp(-x)) * 0.5; }
+Jet sinh(const Jet& x) {
+  const auto value = x.value();
+  return compose(x, alternating(torch::sinh(value), torch::cosh(value), 1,
+                                x.layout().order()));
+}
+
+Jet cosh(const Jet& x) {
+  const auto value = x.value();
+  return compose(x, alternating(torch::cosh(value), torch::sinh(value), 1,
+                                x.layout().order()));
+}
 
 Jet sigmoid(const Jet& x) {
   return compose(x, sigmoid_series(x.value(), x.layout().order()));
@@ -196,7 +205,7 @@ Jet waves(const Jet& x, const Tensor& w1, const Tensor& w2) {
   const auto value = x.value();
   const auto s = torch::sin(value), c = torch::cos(value);
   return compose(
-      x, circular(w1 * s + w2 * c, w1 * c - w2 * s, x.layout().order()));
+      x, alternating(w1 * s + w2 * c, w1 * c - w2 * s, -1, x.layout().order()));
 }
 
 }  // namespace propagator::autodiff

@@ -12,6 +12,9 @@
 namespace propagator::autodiff {
 namespace {
 
+constexpr int64_t kHighestOrder = 8;
+constexpr double kFar = 30;  // from numbers near 1, with which networks begin
+
 // The highest order by `variable` of a field among `derivatives`; -1 if they
 // do not name the field.
 int64_t highest(const std::set<Derivative>& derivatives, int64_t field,
@@ -69,6 +72,19 @@ void check_fields(const Problem& problem) {
   }
 }
 
+void check_orders(const Problem& problem) {
+  for (const auto& derivative : problem.all_derivatives()) {
+    if (derivative.order() <= kHighestOrder) continue;
+    throw ProblemError(
+        "equations", -1,
+        fmt::format(
+            "a derivative of {} of order {}, and {} is the most",
+            problem.symbols.fields[static_cast<size_t>(derivative.field)],
+            derivative.order(), kHighestOrder),
+        "write a system of lower order, with a field for a derivative");
+  }
+}
+
 // An order n in time takes the value and n - 1 derivatives at the start.
 void check_time(const Problem& problem) {
   const int64_t time = problem.time();
@@ -102,10 +118,10 @@ void check_time(const Problem& problem) {
 }
 
 // What a condition leaves at a place of its face, no symmetric one, with
-// numbers in place of fields and their derivatives, each another. Other numbers
-// belong to another `choice`.
+// numbers of this size in place of fields and their derivatives, each another.
+// Other numbers belong to another `choice`.
 double left_with_fields(const Problem& problem, const Condition& condition,
-                        int choice) {
+                        double size, int choice) {
   std::vector<Jet> variables;
   for (size_t i = 0; i < problem.domain.size(); ++i) {
     const auto& [low, high] = problem.domain[i];
@@ -118,20 +134,26 @@ double left_with_fields(const Problem& problem, const Condition& condition,
   const auto field = [&](const Derivative& derivative) {
     const auto place = std::distance(named.begin(), named.find(derivative));
     const double number =
-        std::sin(1 + 2.3 * static_cast<double>(place) + 4.1 * choice);
+        size * std::sin(1 + 2.3 * static_cast<double>(place) + 4.1 * choice);
     return Jet::constant(torch::full({}, number, torch::kFloat64));
   };
   return condition.residual.evaluate({variables, field}).value().item<double>();
+}
+
+// Fields of which size a condition notices beside its own numbers.
+double size_noticed(const Problem& problem, const Condition& condition) {
+  const double own = left_with_fields(problem, condition, 0, 0);
+  return std::isfinite(own) ? std::max(1.0, std::abs(own)) : 1;
 }
 
 // With three choices of those numbers.
 struct Answers {
   double one, other, third;
 
-  Answers(const Problem& problem, const Condition& condition)
-      : one(left_with_fields(problem, condition, 0)),
-        other(left_with_fields(problem, condition, 1)),
-        third(left_with_fields(problem, condition, 2)) {}
+  Answers(const Problem& problem, const Condition& condition, double size)
+      : one(left_with_fields(problem, condition, size, 0)),
+        other(left_with_fields(problem, condition, size, 1)),
+        third(left_with_fields(problem, condition, size, 2)) {}
 
   bool know_fields() const {
     return !(std::abs(one - other) <= 1e-12 * (1 + std::abs(one)));
@@ -156,11 +178,11 @@ bool match_the_same(const Condition& a, const Condition& b) {
 
 void check_conditions(const Problem& problem) {
   const auto& all = problem.conditions;
-  std::vector<Answers> answers;
+  std::vector<double> sizes;
   for (size_t i = 0; i < all.size(); ++i) {
     const auto& a = all[i];
-    answers.emplace_back(problem, a);
-    if (!a.is_periodic() && !answers[i].know_fields()) {
+    sizes.push_back(size_noticed(problem, a));
+    if (!a.is_periodic() && !Answers(problem, a, sizes[i]).know_fields()) {
       throw ProblemError("conditions", -1,
                          fmt::format("{} says nothing of the fields", a.text),
                          "write what must hold there, such as u = 0");
@@ -175,16 +197,17 @@ void check_conditions(const Problem& problem) {
       if (match_the_same(a, b)) fail("says the same as");
       if (!a.shares_face_with(b)) continue;
       if (a.residual == b.residual) fail("says the same as");
-      if (a.derivatives() == b.derivatives() &&
-          answers[i].contradict(answers[j])) {
+      if (a.derivatives() != b.derivatives()) continue;
+      const double size = std::max(sizes[i], sizes[j]);
+      if (Answers(problem, a, size).contradict(Answers(problem, b, size))) {
         fail("contradicts");
       }
     }
   }
 }
 
-// Conditions on the faces of x; a periodic one is as many as x has orders of
-// the fields that it matches. Of one field, or of all.
+// Conditions on the faces of x, of one field or of all; a periodic one is as
+// many as it matches of fields that have derivatives by x.
 int64_t count_conditions(const Problem& problem,
                          const std::set<Derivative>& named, int64_t x,
                          std::optional<int64_t> field) {
@@ -196,10 +219,10 @@ int64_t count_conditions(const Problem& problem,
           !field || highest(condition.residual.derivatives(), *field, x) >= 0;
       continue;
     }
-    for (int64_t f = 0; f < std::ssize(problem.symbols.fields); ++f) {
-      if (field.value_or(f) != f || !matches(condition, f)) continue;
-      count += highest(named, f, x);
-    }
+    count += std::ranges::count_if(condition.matched, [&](const auto& one) {
+      return field.value_or(one.field) == one.field &&
+             highest(named, one.field, x) > 0;
+    });
   }
   return count;
 }
@@ -220,14 +243,21 @@ void add_remarks(Problem& problem) {
   }
   const auto named = problem.derivatives();
   for (int64_t x = 0; x < std::ssize(problem.domain); ++x) {
-    if (x == problem.time()) continue;
     const auto& variable = problem.symbols.variables[static_cast<size_t>(x)];
+    const auto& [low, high] = problem.domain[static_cast<size_t>(x)];
+    if (std::max(std::abs(low), std::abs(high)) > kFar ||
+        high - low < 1 / kFar) {
+      remark(
+          "{} in [{:g}, {:g}]: networks learn badly where numbers are far from "
+          "1; shift and scale {}",
+          variable, low, high, variable);
+    }
     int64_t orders = 0;
     for (int64_t f = 0; f < std::ssize(problem.symbols.fields); ++f) {
       const int64_t order = highest(named, f, x);
       orders += order;
       const int64_t count = count_conditions(problem, named, x, f);
-      if (order < 1 || count >= order) continue;
+      if (order < 1 || count >= order || x == problem.time()) continue;
       remark(
           "{} has derivatives by {} up to order {}, but {} condition{} on the "
           "faces of {}",
@@ -271,6 +301,7 @@ Problem Problem::parse(const ProblemText& text) {
   check_lists(text);
   auto problem = ProblemReader().read(text);
   check_fields(problem);
+  check_orders(problem);
   check_time(problem);
   check_conditions(problem);
   add_remarks(problem);

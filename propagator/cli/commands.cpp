@@ -13,7 +13,8 @@ namespace propagator::cli {
 void Overrides::add_to(CLI::App& verb, Subject subject) {
   verb.add_option("-s,--set", assignments,
                   subject == Subject::kModel
-                      ? "Override a key of the configuration: -s eval.batch=8"
+                      ? "Override a key of the configuration (`check` shows "
+                        "them), mostly of eval"
                       : "Override a key of the configuration: -s train.batch=8")
       ->type_name("KEY=VALUE")
       ->allow_extra_args(false);
@@ -160,7 +161,8 @@ void expect_checkpoint_of(const train::RunDirectory& run,
         fmt::format("{} is of another run: it has {}={}, and {} has {}",
                     checkpoint.string(), key, entry.text, run.path().string(),
                     *found),
-        "--from names a checkpoint of the run itself");
+        "--from names a checkpoint of the run itself, whose config.yaml stays "
+        "as it was trained");
   }
 }
 
@@ -186,6 +188,7 @@ fs::path choose_checkpoint(const train::RunDirectory& run,
         fmt::format("{} has no checkpoint yet", run.path().string()),
         "`propagator resume` starts it again");
   }
+  expect_checkpoint_of(run, all.back());
   return all.back();
 }
 

@@ -91,6 +91,43 @@ void expect_same_precision(const train::Checkpoint& saved,
                   asked));
 }
 
+// The first key of the loss that is another than the checkpoint's; else empty.
+std::string changed_loss(const train::Checkpoint& saved,
+                         const tasks::Experiment& experiment) {
+  const auto before = config::Document::from_text(saved.config, "checkpoint");
+  const auto now = config::Document::from_text(experiment.yaml(), "run");
+  for (const auto& [key, entry] : now.entries()) {
+    if (!key.starts_with("loss.")) continue;
+    if (before.get(key).value_or(entry.text) != entry.text) return key;
+  }
+  return "";
+}
+
+// Returns what there is to say of it.
+std::string restore(const train::Checkpoint& saved,
+                    const tasks::Experiment& experiment,
+                    train::Trainer& trainer) {
+  const auto changed = changed_loss(saved, experiment);
+  try {
+    trainer.restore(saved);
+  } catch (const DataError& error) {
+    if (changed.empty()) throw;
+    throw UsageError(fmt::format("the run cannot go on with another {}: {}",
+                                 changed, error.what()),
+                     "train another run with it");
+  }
+  if (changed.empty()) return "";
+  if (trainer.step() == trainer.total_steps()) {
+    throw UsageError(
+        fmt::format("all steps were trained with another {}, none is left",
+                    changed),
+        "a larger train.epochs goes on with it");
+  }
+  trainer.forget_best();
+  return fmt::format("; {} is another, so what is best is looked for anew",
+                     changed);
+}
+
 }  // namespace
 
 int train_and_report(const tasks::Experiment& experiment,
@@ -98,17 +135,22 @@ int train_and_report(const tasks::Experiment& experiment,
                      const fs::path& checkpoint, bool as_json) {
   auto& task = experiment.task();
   const auto runtime = experiment.make_runtime();
+  if (runtime.device.is_mps()) {
+    throw DeviceError("[device] a training sums in float64, which MPS lacks",
+                      "use --device cpu");
+  }
   task.prepare(experiment.run().seed, runtime);
   const auto model = experiment.make_model(runtime);
   auto options = experiment.train();
   options.time_limit = experiment.time_limit();
   train::Trainer trainer(task, model, options, experiment.run().seed, runtime,
                          experiment.yaml());
+  std::string remark;
   if (checkpoint.empty()) {
     task.calibrate(*model);
   } else {
     const auto saved = train::load_checkpoint(checkpoint);
-    trainer.restore(saved);
+    remark = restore(saved, experiment, trainer);
     if (trainer.step() == trainer.total_steps()) {
       expect_same_precision(saved, runtime);
     }
@@ -130,7 +172,7 @@ int train_and_report(const tasks::Experiment& experiment,
   if (trainer.step() == trainer.total_steps()) {
     log::info("all steps are done; testing");
   } else if (trainer.step() > 0) {
-    log::info("resuming at step {}", trainer.step());
+    log::info("resuming at step {}{}", trainer.step(), remark);
   }
   const auto reason = trainer.run(run);
   const bool late = reason == train::StopReason::kTimeLimit;

@@ -21,7 +21,6 @@ bool has_mps() { return at::hasMPS(); }
 torch::Device resolve(const std::string& name) {
   if (name == "auto") {
     if (torch::cuda::is_available()) return torch::Device(torch::kCUDA, 0);
-    if (has_mps()) return torch::Device(torch::kMPS);
     return torch::kCPU;
   }
   const bool known =

@@ -8,9 +8,19 @@ namespace propagator::kernels {
 // Sine and cosine of n numbers. In float the loop has no branch and no call,
 // so that it vectorises: x is reduced by multiples k of π/2, in three parts so
 // that the product with each is exact, and what is left, within ±π/4, goes
-// through a polynomial each. Right to 2 units in the last place up to |x| of
-// some thousands.
+// through a polynomial each. Right to 2 units in the last place; numbers beyond
+// those that it can reduce go to the library, with all others of the call.
 inline void sincos(const float* x, int64_t n, float* sine, float* cosine) {
+  constexpr float kReduced = 8192;
+  bool reducible = true;
+  for (int64_t i = 0; i < n; ++i) reducible &= std::abs(x[i]) <= kReduced;
+  if (!reducible) {
+    for (int64_t i = 0; i < n; ++i) {
+      sine[i] = std::sin(x[i]);
+      cosine[i] = std::cos(x[i]);
+    }
+    return;
+  }
   constexpr float kTurns = 0.636619772f;  // 2 / π
   constexpr float kHalfPi[] = {1.5703125f, 4.83751297e-4f, 7.54978995e-8f};
   constexpr float kRound = 12582912.f;  // 1.5 · 2²³: adding it rounds

@@ -19,6 +19,7 @@ struct FieldDomain {
   std::vector<double> low, high;
   int64_t fields = 1;
   int64_t time = -1;
+  bool time_is_a_ring = false;  // seen as a cosine, and a sine behind all
 
   int64_t variables() const { return static_cast<int64_t>(low.size()); }
 };

@@ -57,6 +57,19 @@ void SpFormerOptions::validate(const FieldDomain& domain) const {
         "model.heads",
         fmt::format("expected a divisor of model.width ({})", width));
   }
+  // Around a ring two tokens of a window keep their distance, but in no
+  // direction.
+  const bool by_distance =
+      position == RelativePosition::kAlibi && axes == PositionAxes::kAll;
+  if (domain.time_is_a_ring && position != RelativePosition::kNone &&
+      !by_distance) {
+    throw ConfigError("model.position",
+                      fmt::format("{} has no derivative by a time that is "
+                                  "periodic by the answer's form",
+                                  config::name_of(position)),
+                      "set model.position=none, or built_in=no to learn that "
+                      "it is periodic");
+  }
   const int64_t pairs = width / heads / 2;
   if (position == RelativePosition::kRope &&
       (width / heads % 2 != 0 || pairs < position_axes(*this, domain))) {

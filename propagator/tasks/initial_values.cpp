@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <optional>
 #include <set>
 
 #include "propagator/tasks/problem_box.h"
@@ -19,6 +20,9 @@ using torch::Tensor;
 // Points at which a condition is looked at to see what form it has.
 constexpr int64_t kLooks = 5;
 constexpr double kSame = 1e-9;
+// And at which the size of what is under a root, relative to its largest.
+constexpr int64_t kFineLooks = 41;
+constexpr double kNearZero = 1e-3;
 
 // What a condition leaves where its only derivative has this value.
 Jet left_of(const Condition& condition, const std::vector<Jet>& variables,
@@ -99,15 +103,45 @@ bool is_periodic(const autodiff::Problem& problem, const Condition& condition,
   return true;
 }
 
+// Whether a formula takes a root of what comes to zero, or close to it, at the
+// first time: sqrt(x^2) has a corner too.
+bool has_root_of_zero(const autodiff::Problem& problem,
+                      const autodiff::Expression& formula) {
+  const auto variables = autodiff::coordinates(Jet::constant(at_first(
+      problem, data::sample(box_of(problem), data::Sampling::kGrid, kFineLooks,
+                            /*seed=*/0, /*name=*/""))));
+  return std::ranges::any_of(
+      formula.under_roots(), [&](const autodiff::Expression& radicand) {
+        const auto size = radicand.evaluate({variables, {}}).value().abs();
+        return !(size.min() > kNearZero * size.max()).item<bool>();
+      });
+}
+
 // Whether an answer that has the formula of a field's first values, or of its
 // first derivative by time, for ever has it without a corner. Equations see
 // none: it lies between points.
 bool stays_smooth(const autodiff::Problem& problem,
                   const autodiff::Expression& formula, int64_t field) {
-  return !formula.has_corners() &&
+  return !formula.has_corners() && !has_root_of_zero(problem, formula) &&
          std::ranges::all_of(problem.conditions, [&](const Condition& c) {
            return !c.is_periodic() || is_periodic(problem, c, formula, field);
          });
+}
+
+// What a condition with one derivative gives that, if it does so by a formula
+// that the answer may keep.
+std::optional<InitialValues::Value> given_by(const autodiff::Problem& problem,
+                                             const Condition& condition,
+                                             bool with_corners) {
+  const double factor = factor_of(problem, condition);
+  if (factor == 0) return std::nullopt;
+  const auto derivatives = condition.derivatives();
+  const auto rest = condition.residual.without(derivatives);
+  const bool may_be_kept =
+      has_derivatives(problem, rest) &&
+      (with_corners || stays_smooth(problem, rest, derivatives.begin()->field));
+  if (!may_be_kept) return std::nullopt;
+  return InitialValues::Value{&condition, factor, rest};
 }
 
 class WithInitialValues : public models::FieldNet {
@@ -185,20 +219,17 @@ InitialValues::InitialValues(const autodiff::Problem& problem,
     const auto& derivative = *derivatives.begin();
     const int64_t order = derivative.orders[static_cast<size_t>(time)];
     auto& values = fields_[static_cast<size_t>(derivative.field)];
-    const auto rest = condition.residual.without(derivatives);
-    const double factor =
-        derivatives.size() == 1 && order <= 1 && derivative.order() == order &&
-                has_derivatives(problem, rest) &&
-                (with_corners || stays_smooth(problem, rest, derivative.field))
-            ? factor_of(problem, condition)
-            : 0;
+    const auto given =
+        derivatives.size() == 1 && order <= 1 && derivative.order() == order
+            ? given_by(problem, condition, with_corners)
+            : std::nullopt;
     const auto at = static_cast<size_t>(order);
-    if (factor != 0 && values.size() <= at) values.resize(at + 1);
-    if (factor == 0 || values[at].condition != nullptr) {
+    if (given && values.size() <= at) values.resize(at + 1);
+    if (!given || values[at].condition != nullptr) {
       for (const auto& one : derivatives) others.insert(one.field);
       continue;
     }
-    values[at] = {&condition, factor, rest};
+    values[at] = *given;
   }
   for (int64_t f = 0; f < std::ssize(fields_); ++f) {
     auto& values = fields_[static_cast<size_t>(f)];

@@ -158,7 +158,8 @@ std::vector<train::NamedFigure> Locate::draw_rows(
     const auto& validation = row.history.validation;
     const auto found = validation.terms.find("resolution");
     if (found == validation.terms.end()) continue;
-    plot.series.push_back({row.name, validation.step, found->second});
+    const auto& [step, resolution] = found->second;
+    plot.series.push_back({row.name, step, resolution});
   }
   if (plot.series.empty()) return {};
   // Fits of events in the same detector: the first row's.

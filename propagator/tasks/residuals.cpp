@@ -143,7 +143,7 @@ std::vector<Environment> Probe::at(models::FieldNet& model,
 }
 
 Residuals::Residuals(const autodiff::Problem& problem, Derivatives kind,
-                     const Runtime& runtime)
+                     const Runtime& runtime, bool at_once)
     : problem_(&problem) {
   const auto variables = static_cast<int64_t>(problem.domain.size());
   const auto sum = problem.second_order_sum();
@@ -161,8 +161,8 @@ Residuals::Residuals(const autodiff::Problem& problem, Derivatives kind,
   on_faces_ =
       Probe(autodiff::DerivativePlan(problem.derivatives_on_faces(), variables),
             kind, runtime);
-  if (!runtime.device.is_cuda()) return;
-  at_once_ = Probe(plan_of(problem.all_derivatives()), kind, runtime);
+  if (at_once)
+    at_once_ = Probe(plan_of(problem.all_derivatives()), kind, runtime);
 }
 
 Tensor Residuals::left(const autodiff::Expression& formula,

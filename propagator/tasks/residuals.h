@@ -60,9 +60,13 @@ struct Face {
 class Residuals {
  public:
   Residuals() = default;
-  // The problem must outlive it.
+  // The problem must outlive it. `at_once`: `everywhere` is one pass through
+  // the network, which pays off where launches do.
   Residuals(const autodiff::Problem& problem, Derivatives kind,
-            const Runtime& runtime);
+            const Runtime& runtime, bool at_once);
+  Residuals(const autodiff::Problem& problem, Derivatives kind,
+            const Runtime& runtime)
+      : Residuals(problem, kind, runtime, runtime.device.is_cuda()) {}
 
   // Of each equation, (N, T), and the fields they are made of.
   std::vector<torch::Tensor> of_equations(models::FieldNet& model,
@@ -105,7 +109,7 @@ class Residuals {
   // Where second derivatives come as a sum, without those that it has as zero.
   std::vector<autodiff::Expression> equations_;
   Probe inside_, on_faces_;
-  std::optional<Probe> at_once_;  // on a GPU
+  std::optional<Probe> at_once_;
 };
 
 }  // namespace propagator::tasks

@@ -80,6 +80,7 @@ models::FieldDomain Rings::seen(const models::FieldDomain& domain) const {
   auto seen = domain;
   for (const auto& ring : rings_) {
     const auto at = static_cast<size_t>(ring.variable);
+    if (ring.variable == domain.time) seen.time_is_a_ring = true;
     seen.low[at] = -1;
     seen.high[at] = 1;
     seen.low.push_back(-1);

@@ -20,6 +20,9 @@ using torch::Tensor;
 constexpr double kExactlySolved = 1e-9;
 constexpr double kExactlyMet = 1e-6;
 
+// More would not fit into memory.
+constexpr double kMostPoints = 1e8;
+
 // Learned weights, as the logarithms of variances: a parameter of the model.
 // A weight goes to 1e8 at most.
 constexpr const char* kLogVariances = "log_variances";
@@ -186,7 +189,27 @@ void Solve::validate() {
                         "set loss.equation, loss.initial and loss.boundary");
     }
   }
+  const auto weights = fixed_weights();
+  if (std::ranges::all_of(weights, [](double weight) { return weight == 0; })) {
+    throw ConfigError("loss.equation", "all weights of the loss are 0",
+                      "set loss.equation, loss.initial or loss.boundary");
+  }
   expect_smooth_enough(problem_->all_derivatives(), "the problem needs");
+  quantities();
+  expect_countable("points.per_axis", points_.per_axis);
+  expect_countable("points.validation_per_axis", points_.validation_per_axis);
+  expect_countable("eval.per_axis", eval_options_.per_axis);
+}
+
+void Solve::expect_countable(const char* key, int64_t per_axis) const {
+  const auto variables = problem_->domain.size();
+  const double points = std::pow(static_cast<double>(per_axis), variables);
+  if (points <= kMostPoints) return;
+  throw ConfigError(key,
+                    fmt::format("{} points along each of {} variables are "
+                                "{:.0e} in all, more than {:.0e}",
+                                per_axis, variables, points, kMostPoints),
+                    fmt::format("lower {}", key));
 }
 
 void Solve::expect_smooth_enough(const std::set<autodiff::Derivative>& named,
@@ -258,8 +281,14 @@ void Solve::expect_finite_formulas() const {
     throw ConfigError(list, fmt::format("{} has no number at {}", text, where),
                       "change the formula, the domain or the points");
   };
+  const auto tested = test_points();
   for (const auto& equation : problem_->equations) {
-    expect("problem.equations", equation.text() + " = 0", equation, windows_);
+    for (const auto& points : {windows_, tested}) {
+      expect("problem.equations", equation.text() + " = 0", equation, points);
+    }
+  }
+  for (const auto& exact : problem_->exact) {
+    expect("problem.exact", exact.text(), exact, tested);
   }
   for (const auto& condition : problem_->conditions) {
     if (condition.is_periodic()) continue;

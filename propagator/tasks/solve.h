@@ -138,8 +138,13 @@ class Solve : public train::Task {
   // whom: "the problem needs".
   void expect_smooth_enough(const std::set<autodiff::Derivative>& named,
                             const char* needed) const;
+  // ConfigError if so many points along each variable are too many in all.
+  void expect_countable(const char* key, int64_t per_axis) const;
   // ConfigError names a formula that has no number at one of the points.
   void expect_finite_formulas() const;
+  // What `predict` writes: eval.quantities, else the fields. UsageError if one
+  // cannot be read, or the model does not have its derivatives.
+  std::vector<std::pair<std::string, autodiff::Expression>> quantities() const;
   struct Answer {
     torch::Tensor fields;     // (N, F), on the CPU
     torch::Tensor residuals;  // (N, equations)

@@ -109,8 +109,10 @@ json Solve::evaluate(torch::nn::Module& module, data::Split split) {
   json result{{"network", model_name_},
               {"points", answer.fields.size(0)},
               {"residual", rms(answer.residuals)}};
-  if (!torch::isfinite(answer.fields).all().item<bool>()) {
-    throw NumericalError("[eval] the solution is not finite");
+  for (const auto& [what, values] :
+       {std::pair{"solution", answer.fields}, {"residual", answer.residuals}}) {
+    if (torch::isfinite(values).all().item<bool>()) continue;
+    throw NumericalError(fmt::format("[eval] the {} is not finite", what));
   }
   {
     const torch::NoGradGuard no_grad;
@@ -196,7 +198,8 @@ train::Summary Solve::summary(const json& result) const {
         "no solution is known to compare with (problem.exact): a small "
         "residual is all that can be said");
   } else if (!relative) {
-    summary.remarks.push_back("the solution is 0, so errors are absolute");
+    summary.remarks.push_back(
+        "0 is a solution, and the one compared with: errors are absolute");
   }
   if (result.value("reference_error", 0.0) > 0) {
     summary.remarks.push_back(fmt::format(
@@ -231,7 +234,30 @@ std::vector<train::Metric> Solve::metrics(const json& result) const {
 }
 
 bool Solve::failed(const json& result) const {
-  return result.value("relative_l2", 0.0) > kFailed;
+  const auto error = result.value("relative_l2", json(0));
+  return !error.is_number() || !(error.get<double>() <= kFailed);
+}
+
+std::vector<std::pair<std::string, autodiff::Expression>> Solve::quantities()
+    const {
+  auto names = eval_options_.quantities;
+  if (names.empty()) names = problem_->symbols.fields;
+  std::vector<std::pair<std::string, autodiff::Expression>> all;
+  for (const auto& name : names) {
+    try {
+      all.emplace_back(name,
+                       autodiff::Expression::parse(name, problem_->symbols));
+    } catch (const autodiff::SyntaxError& error) {
+      throw UsageError(
+          fmt::format("eval.quantities: {}", error.what()),
+          std::ranges::count(name, '(') > std::ranges::count(name, ')')
+              ? "a formula with a comma needs quotes: [\"d(u, x)\"]"
+              : error.hint());
+    }
+    expect_smooth_enough(all.back().second.derivatives(),
+                         "eval.quantities asks for");
+  }
+  return all;
 }
 
 std::string Solve::predict(torch::nn::Module& module, const std::string& input,
@@ -251,34 +277,19 @@ std::string Solve::predict(torch::nn::Module& module, const std::string& input,
         "there",
         count, points.size(0));
   }
-  auto names = eval_options_.quantities;
-  if (names.empty()) names = problem_->symbols.fields;
-  std::vector<autodiff::Expression> quantities;
+  const auto asked = quantities();
   std::set<autodiff::Derivative> needed;
-  for (const auto& name : names) {
-    try {
-      quantities.push_back(
-          autodiff::Expression::parse(name, problem_->symbols));
-    } catch (const autodiff::SyntaxError& error) {
-      throw UsageError(
-          fmt::format("eval.quantities: {}", error.what()),
-          std::ranges::count(name, '(') > std::ranges::count(name, ')')
-              ? "a formula with a comma needs quotes: [\"d(u, x)\"]"
-              : error.hint());
-    }
-    needed.merge(quantities.back().derivatives());
-  }
-  expect_smooth_enough(needed, "eval.quantities asks for");
+  for (const auto& [name, formula] : asked) needed.merge(formula.derivatives());
   const Probe probe(
       autodiff::DerivativePlan(needed, std::ssize(problem_->domain)),
       derivatives_, runtime);
-  std::vector<std::vector<Tensor>> parts(names.size());
+  std::vector<std::vector<Tensor>> parts(asked.size());
   for (int64_t n = 0; n < points.size(0); n += kPart) {
     const auto windows = windows_of(points.slice(0, n, n + kPart));
     const auto environment = probe.at(model, windows);
-    for (size_t q = 0; q < names.size(); ++q) {
+    for (size_t q = 0; q < asked.size(); ++q) {
       parts[q].push_back(
-          quantities[q].evaluate(environment).value().select(1, 0).cpu());
+          asked[q].second.evaluate(environment).value().select(1, 0).cpu());
     }
   }
   std::vector<data::Column> table;
@@ -286,8 +297,17 @@ std::string Solve::predict(torch::nn::Module& module, const std::string& input,
     table.push_back({problem_->symbols.variables[static_cast<size_t>(d)],
                      points.select(1, d)});
   }
-  for (size_t q = 0; q < names.size(); ++q) {
+  std::vector<std::string> names;
+  for (size_t q = 0; q < asked.size(); ++q) {
+    names.push_back(asked[q].first);
     table.push_back({names[q], torch::cat(parts[q])});
+    const auto none = torch::isfinite(table.back().values)
+                          .logical_not()
+                          .sum()
+                          .item<int64_t>();
+    if (none == 0) continue;
+    log::warn("{} has no finite number at {} of {} points", names[q], none,
+              points.size(0));
   }
   write_point_table(output, table);
   return fmt::format("{} at {} points in {}", fmt::join(names, ", "),

@@ -16,6 +16,8 @@ using torch::Tensor;
 // Uniform points, for each one that follows the residual.
 constexpr int64_t kCandidates = 4;
 
+constexpr const char* kWeights = "weights";  // in a checkpoint
+
 }  // namespace
 
 void Solve::begin_step(torch::nn::Module& module, int64_t step) {
@@ -117,7 +119,7 @@ void Solve::rebalance(models::FieldNet& model, int64_t step) {
 
 std::map<std::string, Tensor> Solve::state() const {
   std::map<std::string, Tensor> state;
-  if (loss_options_.balance != Balance::kFixed) state["weights"] = weights_;
+  if (loss_options_.balance != Balance::kFixed) state[kWeights] = weights_;
   if (points_.resample_every == 0) return state;
   state["points"] = windows_;
   for (size_t n = 0; n < faces_.size(); ++n) {
@@ -133,6 +135,8 @@ std::map<std::string, Tensor> Solve::state() const {
 void Solve::restore(const std::map<std::string, Tensor>& saved) {
   for (auto& [name, tensor] : state()) {
     const auto found = saved.find(name);
+    // Weights that were fixed begin to change where they are.
+    if (found == saved.end() && name == kWeights) continue;
     if (found == saved.end() || found->second.sizes() != tensor.sizes()) {
       throw DataError(fmt::format(
           "[solve] the checkpoint has no '{}' of this configuration", name));

@@ -38,9 +38,9 @@ void draw_terms(const History& history, report::Report& report) {
   LinePlot terms{.title = "Terms of the loss",
                  .x = {.label = "step"},
                  .y = {.label = "term, without its weight", .log = true}};
-  for (const auto& [name, values] : source.terms) {
+  for (const auto& [name, term] : source.terms) {
     if (name.starts_with(kWeightOf)) continue;
-    terms.series.push_back(curve(name, source.step, values));
+    terms.series.push_back(curve(name, term.step, term.value));
   }
   if (!terms.series.empty()) {
     report.figure(
@@ -51,10 +51,10 @@ void draw_terms(const History& history, report::Report& report) {
   LinePlot weights{.title = "Weights of the terms",
                    .x = {.label = "step"},
                    .y = {.label = "weight", .log = true}};
-  for (const auto& [name, values] : train.terms) {
+  for (const auto& [name, term] : train.terms) {
     if (!name.starts_with(kWeightOf)) continue;
     weights.series.push_back(
-        curve(name.substr(kWeightOf.size()), train.step, values));
+        curve(name.substr(kWeightOf.size()), term.step, term.value));
   }
   if (!weights.series.empty()) {
     report.figure("loss-weights", weights,
@@ -78,7 +78,9 @@ History read_history(const fs::path& metrics) {
     curves.rate.push_back(line.value("lr", 0.0));
     const auto terms = line.value("terms", nlohmann::json::object());
     for (const auto& [name, value] : terms.items()) {
-      curves.terms[name].push_back(value.get<double>());
+      auto& term = curves.terms[name];
+      term.step.push_back(line.at("step"));
+      term.value.push_back(value.get<double>());
     }
   }
   return history;

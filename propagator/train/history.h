@@ -8,9 +8,13 @@ namespace propagator::train {
 
 // The metrics of a run, read back for its curves.
 struct History {
+  // A resumed run may have other terms, so each has steps of its own.
+  struct Term {
+    std::vector<double> step, value;
+  };
   struct Curves {
     std::vector<double> step, loss, rate;
-    std::map<std::string, std::vector<double>> terms;
+    std::map<std::string, Term> terms;
   };
   Curves train, validation;
 

@@ -1,5 +1,6 @@
 #include "propagator/train/optimizer.h"
 
+#include <fmt/format.h>
 #include <torch/types.h>
 #include <torch/utils.h>
 
@@ -25,9 +26,13 @@ void OptimizerOptions::describe(config::Schema& s) {
 }
 
 void OptimizerOptions::validate() const {
-  if (kind == OptimizerKind::kAdam && weight_decay != 0) {
-    throw ConfigError("optimizer.weight_decay", "adam has no weight decay",
-                      "set optimizer.kind=adamw");
+  const bool decays =
+      kind == OptimizerKind::kAdamW || kind == OptimizerKind::kLamb;
+  if (!decays && weight_decay != 0) {
+    throw ConfigError(
+        "optimizer.weight_decay",
+        fmt::format("{} has no weight decay", config::name_of(kind)),
+        "set optimizer.kind=adamw");
   }
 }
 

@@ -157,6 +157,13 @@ void Trainer::restore(const Checkpoint& checkpoint) {
   saved_step_ = step_;
 }
 
+void Trainer::forget_best() {
+  best_value_ = std::numeric_limits<double>::infinity();
+  best_step_ = step_;
+  best_.clear();
+  validations_without_gain_ = 0;
+}
+
 StopReason Trainer::run(RunDirectory& run) {
   run_ = &run;
   // However the loop ends, a checkpoint that was begun is whole afterwards.

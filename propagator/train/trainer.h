@@ -47,6 +47,8 @@ class Trainer {
           std::string config);
 
   void restore(const Checkpoint& checkpoint);
+  // The best validation so far says nothing of a loss that has changed since.
+  void forget_best();
   // Trains to the end or to a reason to stop, and leaves a checkpoint and
   // metrics in `run`.
   StopReason run(RunDirectory& run);

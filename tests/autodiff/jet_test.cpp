@@ -156,6 +156,11 @@ TEST_P(AutodiffJetFunctions, ToOrderFour) {
       x, 4);
 }
 
+TEST(AutodiffJet, SmallHyperbolicSinesKeepTheirDigits) {
+  const auto x = torch::full({1}, 1e-6, torch::kFloat32);
+  EXPECT_FLOAT_EQ(sinh(Jet::constant(x)).value().item<float>(), 1e-6f);
+}
+
 INSTANTIATE_TEST_SUITE_P(
     Autodiff, AutodiffJetFunctions,
     ::testing::Values(

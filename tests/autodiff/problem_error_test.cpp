@@ -45,6 +45,21 @@ TEST(AutodiffProblemError, ErrorsNameListItemAndPlace) {
   EXPECT_NE(found.hint.find("parameter w = 1"), std::string::npos);
 }
 
+TEST(AutodiffProblemError, OrdersBeyondTheHighest) {
+  auto text = wave();
+  text.equations = {"u_tt = u_" + std::string(9, 'x')};
+  EXPECT_NE(complaint(text).what.find("of order 9, and 8 is the most"),
+            std::string::npos);
+}
+
+TEST(AutodiffProblemError, SidesWithoutADifference) {
+  auto text = wave();
+  text.equations = {"u_tt - u_xx + 1e308 = -1e308"};
+  const auto found = complaint(text);
+  EXPECT_EQ(found.list, "equations");
+  EXPECT_NE(found.what.find("has no finite value"), std::string::npos);
+}
+
 TEST(AutodiffProblemError, BadDomains) {
   const auto bad = [](const std::string& item) {
     auto text = wave();

@@ -13,12 +13,44 @@ using testing::burgers;
 using testing::near;
 using testing::wave;
 
+TEST(AutodiffProblem, RemarksOnNumbersFarFromOne) {
+  for (const char* domain : {"x in [0, 1e-9]", "x in [5000, 5001]"}) {
+    auto text = wave();
+    text.domain.front() = domain;
+    const auto remarks = Problem::parse(text).remarks;
+    ASSERT_EQ(remarks.size(), 1u) << domain;
+    EXPECT_NE(remarks[0].find("shift and scale x"), std::string::npos);
+  }
+}
+
+TEST(AutodiffProblem, LargeNumbersDoNotHideTheFields) {
+  auto text = wave();
+  text.conditions.front() = "at t=0: u = 1e20*(1 + x)";
+  EXPECT_NO_THROW(Problem::parse(text));
+  text.conditions.push_back("at t=0: u = 2e20*(1 + x)");
+  EXPECT_THROW(Problem::parse(text), ProblemError);
+}
+
 TEST(AutodiffProblem, RemarksOnMoreConditionsThanDerivativesTake) {
   auto text = wave();
   text.conditions.push_back("on x=1: u_x = 5");
   EXPECT_EQ(Problem::parse(text).remarks,
             std::vector<std::string>{"3 conditions on the faces of x, where "
                                      "derivatives by it take 2"});
+  text = wave();
+  text.equations = {"u_t = u_xx"};
+  EXPECT_EQ(Problem::parse(text).remarks,
+            std::vector<std::string>{"2 conditions on the faces of t, where "
+                                     "derivatives by it take 1"});
+  // Each of a ring's is one of them.
+  text = wave();
+  text.conditions = {"at t=0: u = 0", "at t=0: u_t = 0", "periodic x: u",
+                     "periodic x: u_x"};
+  EXPECT_TRUE(Problem::parse(text).remarks.empty());
+  text.conditions.pop_back();
+  EXPECT_EQ(Problem::parse(text).remarks,
+            std::vector<std::string>{"u has derivatives by x up to order 2, "
+                                     "but 1 condition on the faces of x"});
   // Those of one field may stand on the faces of another.
   const ProblemText shared{.domain = {"x in [0, 1]"},
                            .fields = {"u, v"},

@@ -3,6 +3,7 @@
 
 #include <cmath>
 #include <fstream>
+#include <nlohmann/json.hpp>
 
 #include "command.h"
 #include "propagator/core/files.h"
@@ -161,18 +162,6 @@ TEST_F(BadInput, DamagedCheckpoints) {
   write_file_atomically(model, good);
   expect(run("check " + run_path.string()), 0, "good checkpoints");
 
-  // Weights that are whole, but of another model.
-  const auto config = read_file(run_path / "config.yaml");
-  const auto changed = [&](const std::string& from, const std::string& to) {
-    auto text = config;
-    text.replace(text.find(from), from.size(), to);
-    write_file_atomically(run_path / "config.yaml", text);
-  };
-  changed("feed_forward: 32", "feed_forward: 64");
-  fails(3, "expected shape");
-  changed("layers: 2", "layers: 3");
-  fails(3, "is missing");
-  write_file_atomically(run_path / "config.yaml", config);
   expect(run("resume " + run_path.string() + " --from step-7"), 1,
          "no checkpoint at step-7");
   EXPECT_EQ(run("eval " + run_path.string()).status, 0);
@@ -212,6 +201,53 @@ TEST_F(BadInput, AFinishedRunKeepsItsPrecision) {
   expect(run("resume " + path + " --precision fp64"), 2,
          "all steps were trained in fp32, none is left for fp64");
   EXPECT_EQ(read_file(fs::path(path) / "config.yaml"), config);
+}
+
+TEST_F(BadInput, AnEditedConfigurationIsNotThatOfTheWeights) {
+  const auto path = good_run();
+  const auto config = read_file(path / "config.yaml");
+  for (const auto& [from, to] :
+       {std::pair{"feed_forward: 32", "feed_forward: 64"},
+        std::pair{"layers: 2", "layers: 3"},
+        std::pair{"frames: 16", "frames: 24"}}) {
+    auto text = config;
+    text.replace(text.find(from), std::string(from).size(), to);
+    write_file_atomically(path / "config.yaml", text);
+    for (const char* verb : {"resume ", "eval "}) {
+      expect(run(verb + path.string()), 2, "is of another run: it has ");
+    }
+  }
+}
+
+// What was best by one loss says nothing of another.
+TEST_F(BadInput, AnotherLossLooksForTheBestAnew) {
+  const auto path = good_run();
+  const auto config = read_file(path / "config.yaml");
+  const auto resume = "resume " + path.string() + " -s loss.mse=1000";
+  expect(run(resume), 2, "all steps were trained with another loss.mse");
+  EXPECT_EQ(read_file(path / "config.yaml"), config);
+  // Its validations are far above the best before.
+  expect(run(resume + " -s train.max_steps=12"), 0,
+         "loss.mse is another, so what is best is looked for anew");
+  const auto result = nlohmann::json::parse(read_file(path / "result.json"));
+  EXPECT_GT(result.at("best_step"), 6);
+}
+
+// Weights may begin to change; those that are learned are of the network.
+TEST_F(BadInput, HowTermsAreBalancedMayChange) {
+  const auto start =
+      " --runs " + folder.path().string() + " --name s --threads 1";
+  const std::string small =
+      " -s model.name=pinn -s model.width=8 -s points.per_axis=6 -s "
+      "points.validation_per_axis=5 -s eval.per_axis=9 -s report.page=no";
+  ASSERT_EQ(run("solve heat -s train.max_steps=3" + small + start).status, 0);
+  const auto resume = "resume " + (folder / "s").string();
+  expect(run(resume + " -s loss.balance=uncertainty -s train.max_steps=6"), 2,
+         "cannot go on with another loss.balance");
+  EXPECT_EQ(run(resume + " -s loss.balance=gradient_norm -s train.max_steps=6")
+                .status,
+            0);
+  EXPECT_EQ(run("report " + (folder / "s").string()).status, 0);
 }
 
 TEST_F(BadInput, WhatCannotBeTestedIsNotTrained) {

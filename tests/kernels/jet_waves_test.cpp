@@ -77,13 +77,19 @@ TEST(KernelsJetWavesLimits, SumsThatOverflowAreInfinite) {
 }
 
 TEST(KernelsSincos, IsRightToTwoUnits) {
-  double worst = 0;
-  for (double x = -3000; x < 3000; x += 0.0731) {
+  const auto error = [](double x) {
     const auto in = static_cast<float>(x);
     float s, c;
     sincos(&in, 1, &s, &c);
-    worst = std::max({worst, std::abs(s - std::sin(static_cast<double>(in))),
-                      std::abs(c - std::cos(static_cast<double>(in)))});
+    return std::max(std::abs(s - std::sin(static_cast<double>(in))),
+                    std::abs(c - std::cos(static_cast<double>(in))));
+  };
+  double worst = 0;
+  for (double x = -9000; x < 9000; x += 0.0731) {
+    worst = std::max(worst, error(x));
+  }
+  for (const double large : {1e5, 1e7, -1e10, 3e38}) {
+    worst = std::max(worst, error(large));
   }
   EXPECT_LT(worst, 1.5e-7);
 }

@@ -84,7 +84,8 @@ TEST(TasksInitialValues, NoMotionAtFirst) {
 TEST(TasksInitialValues, ConditionsOfAnotherFormAreLeftToTheLoss) {
   for (const char* condition :
        {"at t=1: u_x = 0", "at t=1: u + u_t = 1", "at t=1: u^2 = 1",
-        "at t=1: x*u = 1", "at t=1: u_t = 1"}) {
+        "at t=1: x*u = 1", "at t=1: u_t = 1", "at t=1: 1/u = 1 + x",
+        "at t=1: log(u) = x"}) {
     // Time is no more than a parameter here, so that any condition will do.
     const auto odd = autodiff::Problem::parse(
         {.domain = {"x in [0, 1]", "t in [1, 3]"},
@@ -134,6 +135,9 @@ TEST(TasksInitialValues, WhatTheAnswerMustNotKeepIsLeftToTheLoss) {
         // No slope at x = 0.
         Case{"u = sqrt(x)", "on boundary: u = 0", false, false},
         Case{"u = sqrt(x + 1)", "on boundary: u = 0", true, true},
+        // Corners in disguise.
+        Case{"u = sqrt((x - 0.3)^2)", "on boundary: u = 0", false, true},
+        Case{"u = (x^2 - 0.6*x + 0.09)^1.5", "on boundary: u = 0", false, true},
         // On a ring: with a jump of the slope, of the value, and without.
         Case{"u = 4*x*(1 - x)", "periodic x", false, true},
         Case{"u = x", "periodic x", false, true},

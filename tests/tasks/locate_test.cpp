@@ -139,8 +139,7 @@ TEST(TasksLocate, RowsAreOneFigureWithTheClassicalLimit) {
   const auto e = experiment(kDocument);
   train::ReproducedRow row{.name = "a", .summary = {}, .history = {}};
   row.summary["result"]["classical"]["least_squares"]["resolution"] = 0.25;
-  row.history.validation.step = {10, 20};
-  row.history.validation.terms["resolution"] = {2, 1};
+  row.history.validation.terms["resolution"] = {{10, 20}, {2, 1}};
   auto other = row;
   other.name = "b";
   const std::vector rows{row, other};

@@ -188,7 +188,7 @@ TEST(TasksResiduals, FormulasAreNotAskedBeyondTheLastTime) {
                    net->values(windows).select(-1, 0) - given, kExact));
 }
 
-// On a GPU both are one pass through the network.
+// Both in one pass through the network, as on a GPU.
 class TasksResidualsOf : public ::testing::TestWithParam<std::string> {};
 
 TEST_P(TasksResidualsOf, EverywhereIsEquationsAndFaces) {
@@ -208,7 +208,7 @@ TEST_P(TasksResidualsOf, EverywhereIsEquationsAndFaces) {
       if (condition.is_periodic()) faces.back().opposite = windows * 0.3;
     }
     const Residuals residuals(problem, Derivatives::kHonest,
-                              {device, Precision::kFloat64});
+                              {device, Precision::kFloat64}, /*at_once=*/true);
     const auto all = residuals.everywhere(*net, windows, faces);
     EXPECT_TRUE(near(all.equations[0], residuals.of_equations(*net, windows)[0],
                      kExact));

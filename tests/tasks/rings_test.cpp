@@ -57,6 +57,43 @@ TEST(TasksRings, TheAnswerIsPeriodicWithItsDerivatives) {
   EXPECT_TRUE(near(read(1, 1), difference, {1e-6, 1e-8}));
 }
 
+// Along time, a window's tokens on a ring lie in ever other directions from
+// each other, though at one distance.
+TEST(TasksRings, RelativePositionsAroundTimeAreRefusedUnlessTheyAreDistances) {
+  const auto again = autodiff::Problem::parse(
+      {.domain = {"x in [-1, 3]", "t in [0, 1]"},
+       .fields = {"u"},
+       .equations = {"u_t = u_xx + cos(2*pi*t)"},
+       .conditions = {"periodic t", "on boundary: u = 0"}});
+  const Rings rings(again);
+  const models::FieldDomain domain{{-1, 0}, {3, 1}, 1, 1};
+  const auto seen = rings.seen(domain);
+  EXPECT_TRUE(seen.time_is_a_ring);
+  const auto of = [](const std::string& name) {
+    return models::field_nets().at(name).options();
+  };
+  EXPECT_NO_THROW(of("spformer-rope")->validate(domain));
+  EXPECT_THROW(of("spformer-rope")->validate(seen), ConfigError);
+  for (const std::string name : {"spformer", "spformer-alibi"}) {
+    EXPECT_NO_THROW(of(name)->validate(seen));
+    const auto net = rings.close(of(name)->make(seen));
+    net->initialise(3);
+    net->to(torch::kFloat64);
+    const auto windows =
+        torch::tensor({{0.2, 0.3}, {0.2, 0.4}, {0.2, 0.5}}, torch::kFloat64)
+            .unsqueeze(0);
+    const auto step = torch::tensor({0.0, 1e-5}, torch::kFloat64);
+    const Probe probe({{{0, {0, 1}}}, 2}, Derivatives::kHonest,
+                      {torch::kCPU, Precision::kFloat64});
+    EXPECT_TRUE(near(probe.at(*net, windows).field({0, {0, 1}}).value(),
+                     (net->values(windows + step) - net->values(windows - step))
+                             .squeeze(-1) /
+                         2e-5,
+                     {1e-6, 1e-8}))
+        << name;
+  }
+}
+
 TEST(TasksRings, AConditionThatAsksForLessIsLeftToTheLoss) {
   EXPECT_TRUE(Rings(problem("periodic x: u, u_x"))
                   .has(problem("periodic x").conditions[0]));

@@ -52,8 +52,28 @@ TEST(TrainHistory, ReadsCurvesAndTermsAndPassesOverABrokenLine) {
   const auto history = history_of(ScheduleKind::kDocument);
   EXPECT_EQ(history.train.step.size(), 100u);
   EXPECT_EQ(history.validation.step.size(), 10u);
-  EXPECT_DOUBLE_EQ(history.train.terms.at("physics")[4], 2.0 / 50);
+  const auto& [step, physics] = history.train.terms.at("physics");
+  EXPECT_DOUBLE_EQ(step.at(4), 50);
+  EXPECT_DOUBLE_EQ(physics.at(4), 2.0 / 50);
   EXPECT_TRUE(read_history("no/such/file").empty());
+}
+
+// `resume` may change what the loss is made of.
+TEST(TrainHistory, TermsThatComeAndGoHaveTheirOwnSteps) {
+  const TemporaryFolder folder;
+  const auto metrics = folder / "metrics.jsonl";
+  write_file_atomically(
+      metrics,
+      R"({"kind": "train", "step": 1, "loss": 1, "terms": {"early": 10}})"
+      "\n"
+      R"({"kind": "train", "step": 2, "loss": 1, "terms": {"late": 20}})"
+      "\n"
+      R"({"kind": "train", "step": 3, "loss": 1, "terms": {"late": 30}})"
+      "\n");
+  const auto terms = read_history(metrics).train.terms;
+  EXPECT_EQ(terms.at("early").step, (std::vector<double>{1}));
+  EXPECT_EQ(terms.at("late").step, (std::vector<double>{2, 3}));
+  EXPECT_EQ(terms.at("late").value, (std::vector<double>{20, 30}));
 }
 
 TEST(TrainHistory, MarksEveryChangeOfTheDocumentsRates) {

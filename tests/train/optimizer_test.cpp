@@ -128,10 +128,13 @@ TEST(TrainOptimizer, RestoredStateGoesOnToTheSameBits) {
   EXPECT_THROW(second.restore(state, 2), DataError);
 }
 
-TEST(TrainOptimizer, AdamWithDecayIsRefused) {
-  OptimizerOptions options;
-  options.weight_decay = 0.1;
-  EXPECT_THROW(options.validate(), ConfigError);
+TEST(TrainOptimizer, DecayIsRefusedWhereThereIsNone) {
+  for (const auto kind : {OptimizerKind::kAdam, OptimizerKind::kLbfgs}) {
+    OptimizerOptions options{.kind = kind};
+    EXPECT_NO_THROW(options.validate());
+    options.weight_decay = 0.1;
+    EXPECT_THROW(options.validate(), ConfigError);
+  }
 }
 
 TEST(TrainSchedule, DocumentsTables) {
