@@ -1,5 +1,7 @@
 #pragma once
 
+#include <algorithm>
+#include <bit>
 #include <cmath>
 #include <cstdint>
 
@@ -11,10 +13,12 @@ namespace propagator::kernels {
 // through a polynomial each. Right to 2 units in the last place; numbers beyond
 // those that it can reduce go to the library, with all others of the call.
 inline void sincos(const float* x, int64_t n, float* sine, float* cosine) {
-  constexpr float kReduced = 8192;
-  bool reducible = true;
-  for (int64_t i = 0; i < n; ++i) reducible &= std::abs(x[i]) <= kReduced;
-  if (!reducible) {
+  // Sizes compare as their bits do, which vectorises; NaN is the largest.
+  uint32_t largest = 0;
+  for (int64_t i = 0; i < n; ++i) {
+    largest = std::max(largest, std::bit_cast<uint32_t>(x[i]) & 0x7fffffffu);
+  }
+  if (largest > std::bit_cast<uint32_t>(8192.f)) {
     for (int64_t i = 0; i < n; ++i) {
       sine[i] = std::sin(x[i]);
       cosine[i] = std::cos(x[i]);
