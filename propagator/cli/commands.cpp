@@ -153,7 +153,8 @@ void expect_checkpoint_of(const train::RunDirectory& run,
            begins_with_one_of(key, resumable_keys());
   };
   const auto mine = config::Document::from_file(run.config());
-  const auto other = config::Document::from_file(checkpoint / "config.yaml");
+  const auto other = config::Document::from_text(
+      train::load_config(checkpoint), (checkpoint / "config.yaml").string());
   for (const auto& [key, entry] : other.entries()) {
     const auto found = mine.get(key);
     if (!found || *found == entry.text || may_differ(key)) continue;

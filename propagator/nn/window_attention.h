@@ -31,7 +31,8 @@ struct WindowAttentionOptions {
 //   frequency 2π · 10^(-n / pairs of the axis).
 // Directions move all tokens of a window together. Then p_i - p_j does not
 // change, and what relative positions do to the scores has no derivative: the
-// places enter as constants, which is exact.
+// places enter as constants, which is exact. (Around a ring it keeps its length
+// alone, which is enough for alibi.)
 class WindowAttentionImpl : public torch::nn::Module {
  public:
   explicit WindowAttentionImpl(const WindowAttentionOptions& options);

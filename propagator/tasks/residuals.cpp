@@ -161,8 +161,8 @@ Residuals::Residuals(const autodiff::Problem& problem, Derivatives kind,
   on_faces_ =
       Probe(autodiff::DerivativePlan(problem.derivatives_on_faces(), variables),
             kind, runtime);
-  if (at_once)
-    at_once_ = Probe(plan_of(problem.all_derivatives()), kind, runtime);
+  if (!at_once) return;
+  at_once_ = Probe(plan_of(problem.all_derivatives()), kind, runtime);
 }
 
 Tensor Residuals::left(const autodiff::Expression& formula,

@@ -35,11 +35,17 @@ std::map<std::string, std::string> read_verified(
   if (!fs::is_directory(directory)) {
     throw FileError("no checkpoint at " + directory.string());
   }
+  const auto read = [&](const std::string& name) {
+    if (fs::exists(directory / name)) return read_file(directory / name);
+    throw DataError(
+        fmt::format("{} is damaged: it has no {}", directory.string(), name),
+        hint_for_damage());
+  };
   std::map<std::string, std::string> files;
-  std::istringstream sums(read_file(directory / kSums));
+  std::istringstream sums(read(kSums));
   for (std::string digest, name; sums >> digest >> name;) {
     if (!wanted.contains(name)) continue;
-    auto bytes = read_file(directory / fs::path(name).filename());
+    auto bytes = read(name);
     if (sha256(bytes) != digest) {
       throw DataError(fmt::format("{} is damaged: its SHA-256 is not the one "
                                   "in {}",
@@ -99,6 +105,10 @@ Checkpoint load_checkpoint(const fs::path& directory) {
         fmt::format("{}: {}", (directory / kState).string(), error.what()));
   }
   return checkpoint;
+}
+
+std::string load_config(const fs::path& directory) {
+  return read_verified(directory, {kConfig}).at(kConfig);
 }
 
 NamedTensors load_weights(const fs::path& directory, Weights which) {

@@ -32,6 +32,9 @@ void save_checkpoint(const std::filesystem::path& directory,
 // DataError if a file is missing, cut, changed, or not what it should be.
 Checkpoint load_checkpoint(const std::filesystem::path& directory);
 
+// Only the configuration.
+std::string load_config(const std::filesystem::path& directory);
+
 // Only the weights, after the last step or of the best validation, for those
 // who use the model and do not train on.
 enum class Weights { kBest, kLast };

@@ -158,8 +158,13 @@ TEST_F(BadInput, DamagedCheckpoints) {
   write_file_atomically(model, flipped);
   fails(3, "model.safetensors is damaged");
   fs::remove(model);
-  fails(1, "cannot read");
+  fails(3, "is damaged: it has no model.safetensors");
   write_file_atomically(model, good);
+  const auto sums = newest_path / "SHA256SUMS";
+  const auto whole = read_file(sums);
+  fs::remove(sums);
+  fails(3, "is damaged: it has no SHA256SUMS");
+  write_file_atomically(sums, whole);
   expect(run("check " + run_path.string()), 0, "good checkpoints");
 
   expect(run("resume " + run_path.string() + " --from step-7"), 1,

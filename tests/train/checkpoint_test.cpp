@@ -73,7 +73,10 @@ TEST(TrainCheckpoint, TruncatedOrMissingFileIsNamed) {
   const auto message = thrown<DataError>([&] { load_checkpoint(path); });
   EXPECT_NE(message.find("model.safetensors is damaged"), std::string::npos);
   fs::remove(path / "model.safetensors");
-  EXPECT_THROW(load_checkpoint(path), FileError);
+  EXPECT_NE(thrown<DataError>([&] {
+              load_checkpoint(path);
+            }).find("is damaged: it has no model.safetensors"),
+            std::string::npos);
   EXPECT_THROW(load_checkpoint(folder / "none"), FileError);
 }
 
