@@ -34,13 +34,13 @@ std::shared_ptr<models::FieldNet> network(const std::string& name) {
   return net;
 }
 
-// 4 points followed by 3 tokens each.
-Tensor some_windows() {
+// 4 points followed by 3 tokens each, `step` apart.
+Tensor some_windows(double step = 0.05) {
   auto windows = torch::linspace(-0.8, 0.7, 8, torch::kFloat64)
                      .view({4, 1, 2})
                      .repeat({1, 3, 1});
   windows.select(-1, 1).abs_();
-  windows.select(-1, 1) += torch::arange(3, torch::kFloat64) * 0.05;
+  windows.select(-1, 1) += torch::arange(3, torch::kFloat64) * step;
   return windows;
 }
 
@@ -80,6 +80,29 @@ TEST(TasksResiduals, HonestAreRowSumsAndPublishedColumnSums) {
     }
   }
   EXPECT_GT(apart, 1e-4);  // or the test would tell nothing
+}
+
+// How far u_t as published is from the honest one where tokens lie near.
+double distance_of_kinds(const std::string& name) {
+  const auto net = network(name);
+  const autodiff::Derivative u_t{0, {0, 1}};
+  const auto at = [&](Derivatives kind) {
+    return Probe({{u_t}, 2}, kind, kDouble)
+        .at(*net, some_windows(1e-6))
+        .field(u_t)
+        .value();
+  };
+  const auto honest = at(Derivatives::kHonest);
+  return ((at(Derivatives::kPublished) - honest).norm() / honest.norm())
+      .item<double>();
+}
+
+TEST(TasksResiduals, NearbyTokensTellTheKindsApartInCausalNetworksAlone) {
+  for (const std::string name :
+       {"pinnsformer", "spformer", "spformer-rope", "spformer-alibi"}) {
+    EXPECT_LT(distance_of_kinds(name), 1e-4) << name;
+  }
+  EXPECT_GT(distance_of_kinds("pinn-mamba"), 1e-3);
 }
 
 TEST(TasksResiduals, BothKindsAgreeWhereTokensDoNotSeeEachOther) {
