@@ -28,7 +28,7 @@ int check_config(const std::string& name, const Overrides& overrides,
 
 int check_run(const std::string& path, const Overrides& overrides) {
   const auto run = train::RunDirectory::open(path);
-  auto document = config::Document::from_file(run.config());
+  auto document = run.read_config();
   overrides.apply_to_run(document, {"eval."});
   const tasks::Experiment experiment(document);
   const auto model = experiment.task().make_model();

@@ -152,7 +152,7 @@ void expect_checkpoint_of(const train::RunDirectory& run,
     return key == "name" || key.starts_with("reproduce.") || says_where(key) ||
            begins_with_one_of(key, resumable_keys());
   };
-  const auto mine = config::Document::from_file(run.config());
+  const auto mine = run.read_config();
   const auto other = config::Document::from_text(
       train::load_config(checkpoint), (checkpoint / "config.yaml").string());
   for (const auto& [key, entry] : other.entries()) {
@@ -216,15 +216,14 @@ TrainedModel load(const train::RunDirectory& directory,
 TrainedModel load_trained(const std::string& run, const std::string& from,
                           const Overrides& overrides, Weights weights) {
   const auto directory = train::RunDirectory::open(run);
-  return load(directory, config::Document::from_file(directory.config()), from,
-              overrides, weights);
+  return load(directory, directory.read_config(), from, overrides, weights);
 }
 
 TrainedModel load_for_pages(const std::string& run, const std::string& from,
                             Overrides overrides, Weights weights) {
   // A page needs few of many cases, where a task has them on a disk.
   const auto directory = train::RunDirectory::open(run);
-  const auto document = config::Document::from_file(directory.config());
+  const auto document = directory.read_config();
   if (document.get("data.storage")) {
     overrides.assignments.insert(overrides.assignments.begin(),
                                  "data.storage=stream");

@@ -105,7 +105,7 @@ std::pair<int, json> run_seed(const ReproduceArguments& o, const Row& row,
   const auto path = run_path(o, row, seed);
   if (fs::exists(path)) {
     auto run = train::RunDirectory::open(path);
-    const tasks::Experiment there(config::Document::from_file(run.config()));
+    const tasks::Experiment there(run.read_config());
     if (there.hash() != experiment.hash()) {
       throw UsageError(
           fmt::format("{} is of another configuration", path.string()),

@@ -26,7 +26,7 @@ void add_resume(CLI::App& app, Action& action) {
     action = [o] {
       auto run = train::RunDirectory::open(o->run);
       run.lock();
-      auto document = config::Document::from_file(run.config());
+      auto document = run.read_config();
       o->overrides.apply_to_run(document, resumable_keys());
       tasks::Experiment experiment(document);
       o->overrides.limit_time_of(experiment);

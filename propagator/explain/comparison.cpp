@@ -23,7 +23,7 @@ struct Run {
 
 Run open(const fs::path& path) {
   const auto directory = train::RunDirectory::open(path);
-  const auto document = config::Document::from_file(directory.config());
+  const auto document = directory.read_config();
   auto experiment = std::make_unique<tasks::Experiment>(document);
   auto result = read_result(*experiment, directory);
   Run run{experiment->run().name, std::move(experiment), std::move(result),

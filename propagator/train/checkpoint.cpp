@@ -98,11 +98,13 @@ Checkpoint load_checkpoint(const fs::path& directory) {
   checkpoint.best = tensors(kBest);
   checkpoint.optimizer = tensors(kOptimizer);
   checkpoint.config = files.at(kConfig);
-  try {
-    checkpoint.state = nlohmann::json::parse(files.at(kState));
-  } catch (const nlohmann::json::exception& error) {
-    throw DataError(
-        fmt::format("{}: {}", (directory / kState).string(), error.what()));
+  checkpoint.state = nlohmann::json::parse(files.at(kState), nullptr,
+                                           /*allow_exceptions=*/false);
+  if (!checkpoint.state.is_object() ||
+      !checkpoint.state.value("step", nlohmann::json()).is_number_integer()) {
+    throw DataError(fmt::format("{} is damaged: it does not say the step",
+                                (directory / kState).string()),
+                    hint_for_damage());
   }
   return checkpoint;
 }

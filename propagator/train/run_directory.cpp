@@ -52,7 +52,27 @@ RunDirectory RunDirectory::open(const fs::path& path) {
         fmt::format("no run at {}: it has no config.yaml", path.string()),
         "give the folder that `propagator train` printed, such as runs/quick");
   }
-  return RunDirectory(path);
+  RunDirectory run(path);
+  // A link to a disk that is away is there, too.
+  if (fs::exists(fs::symlink_status(run.checkpoints())) &&
+      !fs::is_directory(run.checkpoints())) {
+    throw DataError(
+        fmt::format("{} is damaged: {} is not a folder", path.string(),
+                    run.checkpoints().string()),
+        "put the folder back; without any, `propagator resume` starts the run "
+        "again");
+  }
+  return run;
+}
+
+config::Document RunDirectory::read_config() const {
+  try {
+    return config::Document::from_file(config());
+  } catch (const ConfigError& error) {
+    throw DataError(
+        fmt::format("{} is damaged: {}", path_.string(), error.what()),
+        "every checkpoint of the run has a copy of its config.yaml");
+  }
 }
 
 nlohmann::json RunDirectory::read_result() const {

@@ -4,6 +4,8 @@
 #include <nlohmann/json.hpp>
 #include <string>
 
+#include "propagator/core/config.h"
+
 namespace propagator::train {
 
 // runs/<name>/: config.yaml as resolved, metrics.jsonl, log.txt, checkpoints/,
@@ -16,7 +18,8 @@ class RunDirectory {
   // A new run. UsageError if it exists and `force` is not given.
   static RunDirectory create(const std::filesystem::path& path, bool force,
                              const std::string& config);
-  // A run that exists. FileError if there is none.
+  // A run that exists. FileError if there is none, DataError if what is there
+  // cannot be one.
   static RunDirectory open(const std::filesystem::path& path);
 
   ~RunDirectory();
@@ -29,6 +32,8 @@ class RunDirectory {
   std::filesystem::path log() const { return path_ / "log.txt"; }
   std::filesystem::path config() const { return path_ / "config.yaml"; }
   std::filesystem::path result() const { return path_ / "result.json"; }
+  // DataError if it cannot be read as one.
+  config::Document read_config() const;
   // What result.json says; empty if there is none yet.
   nlohmann::json read_result() const;
 

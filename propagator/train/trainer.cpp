@@ -150,8 +150,9 @@ void Trainer::restore(const Checkpoint& checkpoint) {
                       : state.at("best").at("value").get<double>();
     validations_without_gain_ = state.at("validations_without_gain");
     seconds_before_ = state.at("seconds");
-  } catch (const nlohmann::json::exception& error) {
-    throw DataError(std::string("state.json: ") + error.what());
+  } catch (const nlohmann::json::exception&) {
+    throw DataError(
+        "state.json is damaged: it lacks what a training needs to go on");
   }
   best_ = checkpoint.best;
   saved_step_ = step_;

@@ -172,6 +172,26 @@ TEST_F(BadInput, DamagedCheckpoints) {
   EXPECT_EQ(run("eval " + run_path.string()).status, 0);
 }
 
+TEST_F(BadInput, DamagedRunsAreNotTakenForMistakes) {
+  const auto path = good_run();
+  const auto fails = [&](const std::string& text) {
+    for (const char* verb : {"resume ", "eval ", "check "}) {
+      expect(run(verb + path.string()), 3, path.string() + " is damaged: ");
+      expect(run(verb + path.string()), 3, text);
+    }
+  };
+  const auto config = read_file(path / "config.yaml");
+  for (const std::string garbage : {"hello", "\x01\xff{[\x02", ""}) {
+    write_file_atomically(path / "config.yaml", garbage);
+    fails("has a copy of its config.yaml");
+  }
+  write_file_atomically(path / "config.yaml", config);
+  // Else it would be found when the first checkpoint is written.
+  fs::rename(path / "checkpoints", folder / "away");
+  write_file_atomically(path / "checkpoints", "");
+  fails("checkpoints is not a folder");
+}
+
 TEST_F(BadInput, WhatMadeARunCannotBeOverridden) {
   const auto path = good_run().string();
   for (const char* key : {"model.predicts=field", "seed=3", "data.cases=20",

@@ -80,6 +80,21 @@ TEST(TrainCheckpoint, TruncatedOrMissingFileIsNamed) {
   EXPECT_THROW(load_checkpoint(folder / "none"), FileError);
 }
 
+TEST(TrainCheckpoint, AStateWithoutItsStepIsDamaged) {
+  const TemporaryFolder folder;
+  auto checkpoint = make_checkpoint();
+  for (const char* state : {"{}", "[]", "7", R"({"step": "7"})"}) {
+    checkpoint.state = nlohmann::json::parse(state);
+    save_checkpoint(folder / "c", checkpoint);
+    EXPECT_NE(thrown<DataError>([&] {
+                load_checkpoint(folder / "c");
+              }).find("state.json is damaged"),
+              std::string::npos)
+        << state;
+    fs::remove_all(folder / "c");
+  }
+}
+
 TEST(TrainCheckpoint, WeightsOfAnotherModelAreRefused) {
   torch::nn::Linear module(3, 2);
   auto values = copy_parameters(*module);

@@ -394,6 +394,16 @@ TEST_F(TrainTrainer, OldCheckpointsAreRemoved) {
   EXPECT_EQ(list_checkpoints(folder / "a" / "checkpoints").size(), 3u);
 }
 
+TEST_F(TrainTrainer, AStateThatLacksSomethingIsDamaged) {
+  run("a");
+  auto checkpoint = newest("a");
+  checkpoint.state.erase("seconds");
+  EXPECT_NE(thrown<DataError>([&] {
+              make()->restore(checkpoint);
+            }).find("state.json is damaged"),
+            std::string::npos);
+}
+
 TEST_F(TrainTrainer, BatchLargerThanTheDataIsRefused) {
   options.batch = 65;
   EXPECT_THROW(make(), ConfigError);
