@@ -1,4 +1,5 @@
 #include "propagator/cli/commands.h"
+#include "propagator/cli/finish.h"
 #include "propagator/core/error.h"
 #include "propagator/core/files.h"
 #include "propagator/nn/init.h"
@@ -11,11 +12,13 @@ int check_config(const std::string& name, const Overrides& overrides,
                  bool help) {
   auto document = config::Document::from_file(find_config(name));
   overrides.apply_to(document);
-  const tasks::Experiment experiment(document);
+  tasks::Experiment experiment(document);
+  overrides.limit_time_of(experiment);
   if (help) {
     fmt::print("{}", config::to_help(experiment.schema()));
     return 0;
   }
+  runtime_for_training(experiment);
   fmt::print("{}\n", experiment.yaml());
   for (const auto& line : experiment.task().inspect()) {
     fmt::print("# {}\n", line);
@@ -30,7 +33,8 @@ int check_run(const std::string& path, const Overrides& overrides) {
   const auto run = train::RunDirectory::open(path);
   auto document = run.read_config();
   overrides.apply_to_run(document, {"eval."});
-  const tasks::Experiment experiment(document);
+  tasks::Experiment experiment(document);
+  overrides.limit_time_of(experiment);
   const auto model = experiment.task().make_model();
   const auto all = train::list_checkpoints(run.checkpoints());
   for (const auto& directory : all) {
@@ -47,7 +51,7 @@ int check_run(const std::string& path, const Overrides& overrides) {
 
 void add_check(CLI::App& app, Action& action) {
   struct Options {
-    std::string what, model;
+    std::string what;
     bool keys = false;
     Overrides overrides;
   };
@@ -63,15 +67,12 @@ void add_check(CLI::App& app, Action& action) {
       "  propagator check runs/quick");
   verb->add_option("what", o->what, "A YAML file, a name from `list`, or a run")
       ->required();
-  verb->add_option("--model", o->model, "Of a problem, as for `solve`");
+  o->overrides.add_model_to(*verb, "Of a problem, as for `solve`");
   verb->add_flag("--keys", o->keys,
                  "Types, bounds and defaults of every key instead");
   o->overrides.add_to(*verb, Overrides::Subject::kNewRun);
   verb->callback([o, &action] {
     action = [o] {
-      if (!o->model.empty()) {
-        o->overrides.assignments.push_back("model.name=" + o->model);
-      }
       if (fs::is_directory(o->what)) return check_run(o->what, o->overrides);
       return check_config(o->what, o->overrides, o->keys);
     };

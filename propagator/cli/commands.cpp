@@ -29,6 +29,10 @@ void Overrides::add_to(CLI::App& verb, Subject subject) {
                   "Checkpoint and stop this session after: 90s, 15m, 2h");
 }
 
+void Overrides::add_model_to(CLI::App& verb, const std::string& help) {
+  verb.add_option("--model", model, help);
+}
+
 void Overrides::apply_to(config::Document& document) const {
   const auto set = [&](const std::optional<std::string>& value, const char* key,
                        const char* option) {
@@ -38,8 +42,16 @@ void Overrides::apply_to(config::Document& document) const {
   set(precision, "precision", "--precision");
   set(threads, "threads", "--threads");
   set(seed, "seed", "--seed");
+  set(model, "model.name", "--model");
   for (const auto& assignment : assignments) {
     document.override_with(assignment);
+  }
+  // The run is named after the one; the other would be trained.
+  if (model && document.get("model.name") != model) {
+    throw UsageError(
+        fmt::format("--model {} and {} contradict each other", *model,
+                    document.entries().at("model.name").where),
+        "leave one of them out");
   }
 }
 

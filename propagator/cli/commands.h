@@ -39,12 +39,15 @@ void add_list(CLI::App& app, Action& action);
 // for the time limit, which is of one session and no part of a run.
 struct Overrides {
   std::vector<std::string> assignments;
-  std::optional<std::string> device, precision, threads, seed, time_limit;
+  std::optional<std::string> device, precision, threads, seed, model,
+      time_limit;
 
   // What a verb works on: a run that it starts, one that it goes on with, or
   // weights and speed alone. A run keeps its seed.
   enum class Subject { kNewRun, kRun, kModel };
   void add_to(CLI::App& verb, Subject subject);
+  void add_model_to(CLI::App& verb, const std::string& help);
+  // UsageError if --model and -s name two models.
   void apply_to(config::Document& document) const;
   void limit_time_of(tasks::Experiment& experiment) const;
   // To the configuration of a run that exists: only keys that begin with one

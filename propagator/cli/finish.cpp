@@ -32,6 +32,15 @@ json provenance(const tasks::Experiment& experiment, const Runtime& runtime) {
 
 }  // namespace
 
+Runtime runtime_for_training(const tasks::Experiment& experiment) {
+  const auto runtime = experiment.make_runtime();
+  if (runtime.device.is_mps()) {
+    throw DeviceError("[device] a training sums in float64, which MPS lacks",
+                      "use --device cpu");
+  }
+  return runtime;
+}
+
 json test_model(const tasks::Experiment& experiment, torch::nn::Module& model,
                 const Runtime& runtime, data::Split split) {
   auto& task = experiment.task();
@@ -134,11 +143,7 @@ int train_and_report(const tasks::Experiment& experiment,
                      const std::function<train::RunDirectory()>& open_run,
                      const fs::path& checkpoint, bool as_json) {
   auto& task = experiment.task();
-  const auto runtime = experiment.make_runtime();
-  if (runtime.device.is_mps()) {
-    throw DeviceError("[device] a training sums in float64, which MPS lacks",
-                      "use --device cpu");
-  }
+  const auto runtime = runtime_for_training(experiment);
   task.prepare(experiment.run().seed, runtime);
   const auto model = experiment.make_model(runtime);
   auto options = experiment.train();

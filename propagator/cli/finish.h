@@ -7,6 +7,9 @@
 
 namespace propagator::cli {
 
+// Where it trains. DeviceError if that cannot be.
+Runtime runtime_for_training(const tasks::Experiment& experiment);
+
 // Tests a model on a split and audits it for leaks: the numbers, and where
 // they come from (configuration, code, machine, precision).
 nlohmann::json test_model(const tasks::Experiment& experiment,

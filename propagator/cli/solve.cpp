@@ -5,7 +5,7 @@ namespace propagator::cli {
 
 void add_solve(CLI::App& app, Action& action) {
   struct Options : NewRun {
-    std::string problem, model;
+    std::string problem;
   };
   const auto o = std::make_shared<Options>();
   auto* verb = app.add_subcommand(
@@ -21,7 +21,7 @@ void add_solve(CLI::App& app, Action& action) {
       "  propagator solve mine.yaml --model kan -s model.grid=8");
   verb->add_option("problem", o->problem, "A YAML file, or a name from `list`")
       ->required();
-  verb->add_option("--model", o->model, "A name from `list`");
+  o->overrides.add_model_to(*verb, "A name from `list`");
   o->add_to(*verb);
   verb->callback([o, &action] {
     action = [o] {
@@ -33,10 +33,7 @@ void add_solve(CLI::App& app, Action& action) {
                          fmt::format("propagator train {}", o->problem));
       }
       auto name = file.stem().string();
-      if (!o->model.empty()) {
-        document.set("model.name", o->model, "--model");
-        name += "-" + o->model;
-      }
+      if (o->overrides.model) name += "-" + *o->overrides.model;
       return o->train(std::move(document), name);
     };
   });

@@ -125,6 +125,21 @@ TEST_F(BadInput, UsageOfTheProgram) {
   expect(run("train --help"), 0, "Examples:");
 }
 
+TEST_F(BadInput, CheckRefusesWhereTrainingWould) {
+  expect(run("check " + tiny() + " --device cuda:99"), 5, "[device]");
+  expect(run("check " + tiny() + " --device cpu --precision tf32"), 2,
+         "tf32 needs a CUDA device");
+  expect(run("check " + tiny() + " --time-limit soon"), 2, "such as 90s");
+}
+
+TEST_F(BadInput, OneModelAtATime) {
+  for (const std::string verb : {"check", "solve"}) {
+    expect(run(verb + " heat --model pinn -s model.name=kan"), 2,
+           "--model pinn and -s model.name=kan contradict each other");
+  }
+  EXPECT_EQ(run("check heat --model kan -s model.name=kan").status, 0);
+}
+
 TEST_F(BadInput, MissingFiles) {
   expect(run("train none.yaml"), 1, "no configuration file none.yaml");
   expect(run("resume " + (folder / "none").string()), 1, "no run at");
