@@ -2,6 +2,7 @@
 #include "propagator/cli/finish.h"
 #include "propagator/core/error.h"
 #include "propagator/core/files.h"
+#include "propagator/core/log.h"
 #include "propagator/nn/init.h"
 #include "propagator/train/checkpoint.h"
 
@@ -22,6 +23,9 @@ int check_config(const std::string& name, const Overrides& overrides,
   fmt::print("{}\n", experiment.yaml());
   for (const auto& line : experiment.task().inspect()) {
     fmt::print("# {}\n", line);
+  }
+  for (const auto& remark : experiment.remarks(std::nullopt)) {
+    log::warn("{}", remark);
   }
   fmt::print("# good: {} parameters, config sha256 {}\n",
              nn::parameter_count(*experiment.task().make_model()),

@@ -145,6 +145,10 @@ int train_and_report(const tasks::Experiment& experiment,
   auto& task = experiment.task();
   const auto runtime = runtime_for_training(experiment);
   task.prepare(experiment.run().seed, runtime);
+  for (const auto& remark :
+       experiment.remarks(task.size(data::Split::kTrain))) {
+    log::warn("{}", remark);
+  }
   const auto model = experiment.make_model(runtime);
   auto options = experiment.train();
   options.time_limit = experiment.time_limit();

@@ -65,6 +65,28 @@ Experiment::Experiment(const config::Document& document)
   }
 }
 
+std::vector<std::string> Experiment::remarks(
+    std::optional<int64_t> cases) const {
+  std::vector<std::string> remarks;
+  for (const auto& all : {train_.idle_keys(), task_->idle_keys()}) {
+    for (const auto& [key, why] : all) {
+      for (const auto& field : schema_.fields()) {
+        if (!field.path.starts_with(key)) continue;
+        if (field.get() == field.default_text) continue;
+        remarks.push_back(fmt::format("{} has no effect: {}", field.path, why));
+      }
+    }
+  }
+  const auto steps = train_.scheduled_steps(cases);
+  if (steps && *steps > 0 && *steps < train_.schedule.warmup_steps()) {
+    remarks.push_back(
+        fmt::format("schedule.warmup is not over at step {}, the last that "
+                    "has a learning rate: it never comes to schedule.lr",
+                    *steps));
+  }
+  return remarks;
+}
+
 std::string Experiment::hash() const {
   std::string text;
   for (const auto& field : schema_.fields()) {

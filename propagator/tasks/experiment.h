@@ -56,6 +56,10 @@ class Experiment {
   const ReportOptions& report() const { return report_; }
   const ReproduceOptions& reproduce() const { return reproduce_; }
 
+  // What is set without effect, or has another one than it seems; `cases`: how
+  // many there are to train on, if that is known.
+  std::vector<std::string> remarks(std::optional<int64_t> cases) const;
+
   // The resolved configuration, and the SHA-256 of all of it that decides the
   // numbers (not the run's name, device, threads, time limit or report).
   std::string yaml() const { return config::to_yaml(schema_, true); }

@@ -201,6 +201,27 @@ void Solve::validate() {
   expect_countable("eval.per_axis", eval_options_.per_axis);
 }
 
+std::vector<train::IdleKey> Solve::idle_keys() const {
+  std::vector<train::IdleKey> idle;
+  if (tokens() == 1) {
+    idle.push_back({"derivatives",
+                    "no token sees another, so that published and honest ones "
+                    "are the same"});
+  }
+  const auto learned = learned_conditions();
+  const auto at_a_time = [&](const autodiff::Condition* condition) {
+    return condition->variable == problem_->time();
+  };
+  if (std::ranges::none_of(learned, at_a_time)) {
+    idle.push_back({"loss.initial", "no condition at a time is to be learned"});
+  }
+  if (std::ranges::all_of(learned, at_a_time)) {
+    idle.push_back(
+        {"loss.boundary", "no condition on another face is to be learned"});
+  }
+  return idle;
+}
+
 void Solve::expect_countable(const char* key, int64_t per_axis) const {
   const auto variables = problem_->domain.size();
   const double points = std::pow(static_cast<double>(per_axis), variables);
@@ -302,13 +323,17 @@ models::FieldDomain Solve::domain() const {
   return {low, high, std::ssize(problem_->symbols.fields), problem_->time()};
 }
 
+int64_t Solve::tokens() const {
+  const bool follow_time = model_options_->windowed() && problem_->time() >= 0;
+  return follow_time ? points_.window : 1;
+}
+
 Tensor Solve::windows_of(const Tensor& points) const {
   const auto at = points.to(runtime_.device, runtime_.dtype());
-  const int64_t time = problem_->time();
-  if (!model_options_->windowed() || time < 0) return at.unsqueeze(1);
-  auto windows = at.unsqueeze(1).repeat({1, points_.window, 1});
-  windows.select(-1, time) +=
-      torch::arange(points_.window, windows.options()) * points_.window_step;
+  if (tokens() == 1) return at.unsqueeze(1);
+  auto windows = at.unsqueeze(1).repeat({1, tokens(), 1});
+  windows.select(-1, problem_->time()) +=
+      torch::arange(tokens(), windows.options()) * points_.window_step;
   return windows;
 }
 

@@ -70,6 +70,7 @@ class Solve : public train::Task {
   void describe(config::Schema& schema) override;
   std::map<std::string, std::string> defaults() const override;
   void validate() override;
+  std::vector<train::IdleKey> idle_keys() const override;
   std::vector<std::string> inspect() override;
   std::string mode() const override { return config::name_of(derivatives_); }
   void prepare(int64_t seed, const Runtime& runtime) override;
@@ -102,6 +103,7 @@ class Solve : public train::Task {
 
  private:
   models::FieldDomain domain() const;
+  int64_t tokens() const;  // of a window
   // Points (N, D) as windows (N, T, D), on the device.
   torch::Tensor windows_of(const torch::Tensor& points) const;
   // The first that is learned on a condition's face. Its points are drawn, and

@@ -13,6 +13,12 @@ struct ScheduleOptions {
   int64_t warmup = 0;
 
   void describe(config::Schema& schema);
+  // The documents' tables have none but their own.
+  int64_t warmup_steps() const {
+    const bool by_table =
+        kind == ScheduleKind::kDocument || kind == ScheduleKind::kDocumentLong;
+    return by_table ? 0 : warmup;
+  }
 };
 
 // The learning rate of step `step` (from 0) in epoch `epoch` (from 1).

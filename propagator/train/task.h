@@ -93,6 +93,13 @@ struct NamedFigure {
   std::string caption;
 };
 
+// A key that nothing looks at beside the others as they are set, or all keys
+// that begin so.
+struct IdleKey {
+  std::string key;
+  std::string why;
+};
+
 // A task is the data, the loss and the metrics that a model is trained for.
 // The trainer and the program know tasks only through this interface.
 class Task {
@@ -106,6 +113,8 @@ class Task {
   virtual std::map<std::string, std::string> defaults() const { return {}; }
   // ConfigError if fields contradict one another.
   virtual void validate() = 0;
+  // Its own keys that are without effect. After validate.
+  virtual std::vector<IdleKey> idle_keys() const { return {}; }
 
   // What a configuration means to the task, in lines for `check`; ConfigError
   // if it cannot be meant. After validate.

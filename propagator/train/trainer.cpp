@@ -99,6 +99,34 @@ void TrainOptions::describe(config::Schema& s) {
 
 void TrainOptions::validate() const { optimizer.validate(); }
 
+std::vector<IdleKey> TrainOptions::idle_keys() const {
+  std::vector<IdleKey> idle;
+  if (!by_newton_alone()) return idle;
+  for (const char* key :
+       {"train.clip", "train.accumulate", "schedule.", "optimizer.beta",
+        "optimizer.eps", "optimizer.bias_correction"}) {
+    idle.push_back({key, "it is for steps of Adam, and all are of L-BFGS"});
+  }
+  return idle;
+}
+
+int64_t TrainOptions::steps_per_epoch(int64_t cases) const {
+  // A step of L-BFGS is a pass over all cases, however they are parted.
+  if (by_newton_alone() || batch == 0) return 1;
+  return std::max<int64_t>(1, cases / batch / accumulate);
+}
+
+int64_t TrainOptions::total_steps(int64_t cases) const {
+  return max_steps > 0 ? max_steps : epochs * steps_per_epoch(cases);
+}
+
+std::optional<int64_t> TrainOptions::scheduled_steps(
+    std::optional<int64_t> cases) const {
+  if (optimizer.kind == OptimizerKind::kLbfgs) return optimizer.handover;
+  if (!cases && max_steps == 0 && batch > 0) return std::nullopt;
+  return total_steps(cases.value_or(0));
+}
+
 Trainer::Trainer(Task& task, std::shared_ptr<torch::nn::Module> model,
                  const TrainOptions& options, int64_t seed,
                  const Runtime& runtime, std::string config)
@@ -118,13 +146,9 @@ Trainer::Trainer(Task& task, std::shared_ptr<torch::nn::Module> model,
         std::make_unique<NewtonStep>(task, model_, stepper_.parameters(),
                                      options.lbfgs, options_.batch, runtime);
   }
-  // A step of L-BFGS is a pass over all cases, however they are parted.
-  const bool whole = newton_ && options.optimizer.handover == 0;
-  steps_per_epoch_ = whole ? 1
-                           : std::max<int64_t>(1, sampler_.batches_per_epoch() /
-                                                      options.accumulate);
-  total_steps_ = options.max_steps > 0 ? options.max_steps
-                                       : options.epochs * steps_per_epoch_;
+  const int64_t cases = task.size(data::Split::kTrain);
+  steps_per_epoch_ = options.steps_per_epoch(cases);
+  total_steps_ = options.total_steps(cases);
   validate_every_ =
       options.validate_every > 0 ? options.validate_every : steps_per_epoch_;
   checkpoint_every_ =

@@ -33,6 +33,19 @@ struct TrainOptions {
   // The sections `train`, `schedule`, `optimizer` and `lbfgs`.
   void describe(config::Schema& schema);
   void validate() const;
+  std::vector<IdleKey> idle_keys() const;
+
+  // With so many training cases.
+  int64_t steps_per_epoch(int64_t cases) const;
+  int64_t total_steps(int64_t cases) const;
+  // Those that the schedule rules: all, or the ones before L-BFGS. Nothing
+  // where it takes the number of cases to know.
+  std::optional<int64_t> scheduled_steps(std::optional<int64_t> cases) const;
+
+ private:
+  bool by_newton_alone() const {
+    return optimizer.kind == OptimizerKind::kLbfgs && optimizer.handover == 0;
+  }
 };
 
 enum class StopReason { kFinished, kEarlyStop, kSignal, kTimeLimit };

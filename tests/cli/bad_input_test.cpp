@@ -140,6 +140,34 @@ TEST_F(BadInput, OneModelAtATime) {
   EXPECT_EQ(run("check heat --model kan -s model.name=kan").status, 0);
 }
 
+TEST_F(BadInput, KeysWithoutEffectAreNamed) {
+  const std::pair<const char*, const char*> cases[] = {
+      {"heat -s train.clip=1", "train.clip has no effect"},
+      {"heat -s train.accumulate=2", "train.accumulate has no effect"},
+      {"heat -s schedule.lr=0.1", "schedule.lr has no effect"},
+      {"heat -s loss.initial=7", "loss.initial has no effect"},
+      {"reaction -s loss.boundary=7", "loss.boundary has no effect"},
+      {"heat -s derivatives=published --model pinn",
+       "derivatives has no effect"},
+      {"heat -s optimizer.kind=adam -s schedule.warmup=161",
+       "schedule.warmup is not over at step 160"},
+      {"heat -s optimizer.handover=5 -s schedule.warmup=6",
+       "schedule.warmup is not over at step 5"},
+  };
+  for (const auto& [what, text] : cases) {
+    expect(run(std::string("check ") + what), 0, text);
+  }
+  const auto good = run(
+      "check heat -s built_in=no -s loss.initial=7 -s derivatives=published -s "
+      "optimizer.handover=9 -s train.clip=1 -s schedule.warmup=9");
+  EXPECT_EQ(good.output.find("has no effect: "), std::string::npos)
+      << good.output;
+  EXPECT_EQ(good.output.find("is not over"), std::string::npos) << good.output;
+  // How many steps 28 plates make is known when they are there.
+  expect(train("-s train.max_steps=0 -s train.epochs=1 -s schedule.warmup=8"),
+         0, "schedule.warmup is not over at step 7");
+}
+
 TEST_F(BadInput, MissingFiles) {
   expect(run("train none.yaml"), 1, "no configuration file none.yaml");
   expect(run("resume " + (folder / "none").string()), 1, "no run at");
