@@ -36,6 +36,13 @@ void expect_known_verb(const CLI::App& app, int argc, char** argv) {
       config::did_you_mean(argv[1], verbs, "`propagator --help` lists them"));
 }
 
+// What no verb takes, as it was typed: CLI11 names it in reverse.
+propagator::UsageError unexpected(const CLI::App& app) {
+  return propagator::UsageError(
+      fmt::format("not expected: {}", fmt::join(app.remaining(true), " ")),
+      "--help explains");
+}
+
 int report_error(const std::exception& error) {
   using namespace propagator;
   std::fflush(stdout);  // what was said before stands before
@@ -94,6 +101,8 @@ int main(int argc, char** argv) {
       throw FileError("cannot write the results to standard output");
     }
     return status;
+  } catch (const CLI::ExtrasError&) {
+    return report_error(unexpected(app));
   } catch (const CLI::ParseError& error) {
     const int status = app.exit(error, std::cout, std::cerr);
     return status == 0 ? 0 : static_cast<int>(ExitCode::kUsage);

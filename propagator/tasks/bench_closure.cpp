@@ -1,5 +1,6 @@
 #include "propagator/tasks/bench_closure.h"
 
+#include "propagator/core/error.h"
 #include "propagator/models/field_net.h"
 #include "propagator/nn/init.h"
 #include "propagator/nn/window_attention.h"
@@ -106,6 +107,13 @@ class Tally : public models::FieldNet {
 BenchResult bench_closure(const Experiment& experiment, const Runtime& runtime,
                           const BenchOptions& options) {
   auto& task = dynamic_cast<Solve&>(experiment.task());
+  if (task.mode() != config::name_of(Derivatives::kHonest)) {
+    throw UsageError(
+        fmt::format("[bench] solve-closure counts what honest derivatives "
+                    "take, got derivatives={}",
+                    task.mode()),
+        "set derivatives=honest");
+  }
   task.prepare(experiment.run().seed, runtime);
   const auto model = std::dynamic_pointer_cast<models::FieldNet>(
       experiment.make_model(runtime));

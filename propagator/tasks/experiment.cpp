@@ -8,6 +8,12 @@
 #include "propagator/tasks/registry.h"
 
 namespace propagator::tasks {
+namespace {
+
+// Of a folder, on all usual file systems.
+constexpr size_t kLongestName = 255;
+
+}  // namespace
 
 void RunOptions::describe(config::Schema& s) {
   s.field("task", task, {.help = "`propagator list` shows them"});
@@ -22,10 +28,20 @@ void RunOptions::describe(config::Schema& s) {
 
 void RunOptions::validate() const {
   const std::filesystem::path path(name);
-  if (path.is_relative() && std::ranges::count(path, "..") == 0) return;
-  throw ConfigError(
-      "name", fmt::format("{} is not inside the folder of all runs", name),
-      "--runs chooses that folder");
+  if (!path.is_relative() || std::ranges::count(path, "..") > 0) {
+    throw ConfigError(
+        "name", fmt::format("{} is not inside the folder of all runs", name),
+        "--runs chooses that folder");
+  }
+  for (const auto& part : path) {
+    const auto length = part.native().size();
+    if (length <= kLongestName) continue;
+    throw ConfigError("name",
+                      fmt::format("expected at most {} bytes for the name of a "
+                                  "folder, got {}",
+                                  kLongestName, length),
+                      "--name gives the run a shorter one");
+  }
 }
 
 void ReportOptions::describe(config::Schema& s) {

@@ -83,6 +83,13 @@ TEST_F(BadInput, RunsStayInTheirFolder) {
   EXPECT_TRUE(fs::is_empty(folder.path()));
 }
 
+TEST_F(BadInput, NamesTooLongForAFolder) {
+  expect(train("-s train.max_steps=1", std::string(300, 'n')), 2,
+         "--name: name: expected at most 255 bytes for the name of a folder, "
+         "got 300");
+  EXPECT_TRUE(fs::is_empty(folder.path()));
+}
+
 TEST_F(BadInput, FilesOfAnotherKind) {
   expect(run("check " + write("empty.yaml", "# nothing\n")), 2,
          "empty.yaml: the file has no keys");
@@ -123,6 +130,10 @@ TEST_F(BadInput, UsageOfTheProgram) {
   expect(train("--device cuda:99"), 5, "[device]");
   expect(run("--help"), 0, "propagator train forecast/quick");
   expect(run("train --help"), 0, "Examples:");
+}
+
+TEST_F(BadInput, ArgumentsNotExpectedAreNamedAsTyped) {
+  expect(run("solve heat --out here"), 2, "not expected: --out here");
 }
 
 TEST_F(BadInput, CheckRefusesWhereTrainingWould) {
@@ -166,6 +177,12 @@ TEST_F(BadInput, KeysWithoutEffectAreNamed) {
   // How many steps 28 plates make is known when they are there.
   expect(train("-s train.max_steps=0 -s train.epochs=1 -s schedule.warmup=8"),
          0, "schedule.warmup is not over at step 7");
+}
+
+TEST_F(BadInput, BenchCountsHonestDerivatives) {
+  expect(run("bench solve-closure --per-axis 4 --repeats 1 -s "
+             "derivatives=published"),
+         2, "counts what honest derivatives take");
 }
 
 TEST_F(BadInput, MissingFiles) {
