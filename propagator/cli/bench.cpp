@@ -5,6 +5,7 @@
 #include <optional>
 
 #include "propagator/cli/commands.h"
+#include "propagator/cli/finish.h"
 #include "propagator/core/error.h"
 #include "propagator/core/log.h"
 #include "propagator/core/machine.h"
@@ -179,13 +180,15 @@ int bench(const BenchArguments& o) {
     const tasks::Experiment experiment(read_config(o, kind));
     m.runtime = experiment.make_runtime();
     if (!m.limits) m.limits = tasks::measure_limits(m.runtime);
-    if (kind.measure == nullptr) {
-      m.kernels =
-          tasks::bench_kernels(experiment, m.runtime, *m.limits, o.bench);
-    } else {
-      m.benches.push_back(
-          tasks::run_bench(kind, experiment, m.runtime, *m.limits, o.bench));
-    }
+    with_hint_for_memory(experiment, [&] {
+      if (kind.measure == nullptr) {
+        m.kernels =
+            tasks::bench_kernels(experiment, m.runtime, *m.limits, o.bench);
+      } else {
+        m.benches.push_back(
+            tasks::run_bench(kind, experiment, m.runtime, *m.limits, o.bench));
+      }
+    });
   }
   (o.json ? print_json : print_tables)(m);
   return 0;

@@ -9,6 +9,19 @@
 namespace propagator::cli {
 namespace {
 
+void print_checked(const tasks::Experiment& experiment) {
+  fmt::print("{}\n", experiment.yaml());
+  for (const auto& line : experiment.task().inspect()) {
+    fmt::print("# {}\n", line);
+  }
+  for (const auto& remark : experiment.remarks(std::nullopt)) {
+    log::warn("{}", remark);
+  }
+  fmt::print("# good: {} parameters, config sha256 {}\n",
+             nn::parameter_count(*experiment.task().make_model()),
+             experiment.hash().substr(0, 12));
+}
+
 int check_config(const std::string& name, const Overrides& overrides,
                  bool help) {
   auto document = config::Document::from_file(find_config(name));
@@ -20,16 +33,7 @@ int check_config(const std::string& name, const Overrides& overrides,
     return 0;
   }
   runtime_for_training(experiment);
-  fmt::print("{}\n", experiment.yaml());
-  for (const auto& line : experiment.task().inspect()) {
-    fmt::print("# {}\n", line);
-  }
-  for (const auto& remark : experiment.remarks(std::nullopt)) {
-    log::warn("{}", remark);
-  }
-  fmt::print("# good: {} parameters, config sha256 {}\n",
-             nn::parameter_count(*experiment.task().make_model()),
-             experiment.hash().substr(0, 12));
+  with_hint_for_memory(experiment, [&] { print_checked(experiment); });
   return 0;
 }
 

@@ -41,6 +41,16 @@ Runtime runtime_for_training(const tasks::Experiment& experiment) {
   return runtime;
 }
 
+void expect_memory(const tasks::Experiment& experiment,
+                   const std::exception& error) {
+  // Errors of our own have hints of their own.
+  const bool ours = dynamic_cast<const Hinted*>(&error) != nullptr;
+  if (ours || exit_code(error) != ExitCode::kDevice) return;
+  const std::string what = error.what();
+  throw DeviceError(what.substr(0, what.find('\n')),
+                    experiment.hint_for_memory());
+}
+
 json test_model(const tasks::Experiment& experiment, torch::nn::Module& model,
                 const Runtime& runtime, data::Split split) {
   auto& task = experiment.task();
@@ -137,11 +147,9 @@ std::string restore(const train::Checkpoint& saved,
                      changed);
 }
 
-}  // namespace
-
-int train_and_report(const tasks::Experiment& experiment,
-                     const std::function<train::RunDirectory()>& open_run,
-                     const fs::path& checkpoint, bool as_json) {
+int train_test_and_draw(const tasks::Experiment& experiment,
+                        const std::function<train::RunDirectory()>& open_run,
+                        const fs::path& checkpoint, bool as_json) {
   auto& task = experiment.task();
   const auto runtime = runtime_for_training(experiment);
   task.prepare(experiment.run().seed, runtime);
@@ -229,6 +237,16 @@ int train_and_report(const tasks::Experiment& experiment,
              run.result().string());
   if (!page.empty()) fmt::print("  report: {}\n", page.string());
   return 0;
+}
+
+}  // namespace
+
+int train_and_report(const tasks::Experiment& experiment,
+                     const std::function<train::RunDirectory()>& open_run,
+                     const fs::path& checkpoint, bool as_json) {
+  return with_hint_for_memory(experiment, [&] {
+    return train_test_and_draw(experiment, open_run, checkpoint, as_json);
+  });
 }
 
 int resume_run(train::RunDirectory run, const tasks::Experiment& experiment,

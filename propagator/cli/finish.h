@@ -10,6 +10,22 @@ namespace propagator::cli {
 // Where it trains. DeviceError if that cannot be.
 Runtime runtime_for_training(const tasks::Experiment& experiment);
 
+// DeviceError if memory has run short; its hint names the keys that the
+// experiment has for that.
+void expect_memory(const tasks::Experiment& experiment,
+                   const std::exception& error);
+
+// Returns what `work` does, with that hint if it fails.
+template <class Work>
+auto with_hint_for_memory(const tasks::Experiment& experiment, Work&& work) {
+  try {
+    return work();
+  } catch (const std::exception& error) {
+    expect_memory(experiment, error);
+    throw;
+  }
+}
+
 // Tests a model on a split and audits it for leaks: the numbers, and where
 // they come from (configuration, code, machine, precision).
 nlohmann::json test_model(const tasks::Experiment& experiment,

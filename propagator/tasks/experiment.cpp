@@ -103,6 +103,15 @@ std::vector<std::string> Experiment::remarks(
   return remarks;
 }
 
+std::string Experiment::hint_for_memory() const {
+  std::vector<std::string> keys;
+  for (const char* key : {"train.batch", "eval.batch", "points.per_axis",
+                          "eval.per_axis", "data.storage"}) {
+    if (schema_.find(key) != nullptr) keys.push_back(key);
+  }
+  return fmt::format("ask for less at a time: {}", fmt::join(keys, ", "));
+}
+
 std::string Experiment::hash() const {
   std::string text;
   for (const auto& field : schema_.fields()) {

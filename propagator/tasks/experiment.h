@@ -60,6 +60,9 @@ class Experiment {
   // many there are to train on, if that is known.
   std::vector<std::string> remarks(std::optional<int64_t> cases) const;
 
+  // Which of its keys make it need less memory.
+  std::string hint_for_memory() const;
+
   // The resolved configuration, and the SHA-256 of all of it that decides the
   // numbers (not the run's name, device, threads, time limit or report).
   std::string yaml() const { return config::to_yaml(schema_, true); }

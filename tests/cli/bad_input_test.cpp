@@ -179,6 +179,14 @@ TEST_F(BadInput, KeysWithoutEffectAreNamed) {
          0, "schedule.warmup is not over at step 7");
 }
 
+// More than any machine can address.
+TEST_F(BadInput, ShortMemoryNamesKeysOfTheTask) {
+  const auto outcome = run("check heat --model pinn -s model.width=20000000");
+  expect(outcome, 5,
+         "hint: ask for less at a time: train.batch, points.per_axis, "
+         "eval.per_axis\n");
+}
+
 TEST_F(BadInput, BenchCountsHonestDerivatives) {
   expect(run("bench solve-closure --per-axis 4 --repeats 1 -s "
              "derivatives=published"),
