@@ -182,6 +182,7 @@ class Parser {
     }
     if (name == "pi") return number(std::numbers::pi);
     if (name == "e") return number(std::numbers::e);
+    if (name == "d") fail_as_quotient(text_, token, symbols_);
     if (name == "d" || find_function(name) != nullptr) {
       fail(fmt::format("{} has no argument", name), token, token,
            name == "d"

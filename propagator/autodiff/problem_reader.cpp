@@ -206,8 +206,9 @@ void ProblemReader::read_condition(const Line& line) {
   const auto& first = line.tokens[0];
   if (first.is_name("periodic")) return read_periodic(line);
   if (!first.is_name("at") && !first.is_name("on")) {
+    const auto meant = with_place(line);
     line.fail("expected 'at', 'on' or 'periodic' in front of a condition",
-              first, usage);
+              first, meant.empty() ? usage : "write " + meant);
   }
   const auto found = std::ranges::find_if(
       line.tokens, [](const Token& token) { return token.is(":"); });
@@ -221,6 +222,36 @@ void ProblemReader::read_condition(const Line& line) {
   } else {
     read_face(line, colon);
   }
+}
+
+std::string ProblemReader::with_place(const Line& line) const {
+  const auto& tokens = line.tokens;
+  const auto& variables = problem_.symbols.variables;
+  const auto is_call = [&](const Token& name, const Token& next) {
+    return next.is("(") && derivative_named(name.text, problem_.symbols);
+  };
+  const auto call = std::adjacent_find(tokens.begin(), tokens.end(), is_call);
+  if (call != tokens.begin()) return "";
+  const auto another = std::adjacent_find(call + 1, tokens.end(), is_call);
+  const size_t open = tokens[1].end(), close = line.text.find(')', open);
+  if (another != tokens.end() || close == std::string::npos) return "";
+  std::string face;
+  size_t from = open;
+  for (size_t i = 0; i < variables.size(); ++i) {
+    const bool last = i + 1 == variables.size();
+    const size_t to = last ? close : line.text.find(',', from);
+    if (to > close) return "";
+    const auto [begin, end] = trimmed(line.text, {from, to});
+    const auto argument = line.text.substr(begin, end - begin);
+    from = to + 1;
+    if (argument == variables[i]) continue;
+    if (!face.empty()) return "";  // a place on two faces
+    const bool is_time = static_cast<int64_t>(i) == problem_.time();
+    const auto value = argument.substr(argument.find('=') + 1);  // t=0: 0
+    face = fmt::format("{} {}={}: {}{}", is_time ? "at" : "on", variables[i],
+                       value, tokens[0].text, line.text.substr(close + 1));
+  }
+  return face;
 }
 
 void ProblemReader::read_boundary(const Line& line, size_t colon) {
@@ -247,6 +278,15 @@ void ProblemReader::read_face(const Line& line, size_t colon) {
   const auto& tokens = line.tokens;
   const int64_t index = variable(line, tokens[1]);
   line.expect(2, "=", "write on x=0: u = …");
+  const auto place_end = tokens.begin() + static_cast<int64_t>(colon);
+  const auto second =
+      std::find_if(tokens.begin() + 3, place_end,
+                   [](const Token& token) { return token.is("="); });
+  if (second != place_end) {
+    line.fail("a condition holds on one face", *(second - 1),
+              fmt::format("write one for each, such as {} {}=…: u = …",
+                          tokens[0].text, tokens[1].text));
+  }
   const double at = place(line, tokens[1], {tokens[2].end(), tokens[colon].at});
   problem_.conditions.push_back(
       {Condition::Kind::kEquation,

@@ -38,6 +38,8 @@ class ProblemReader {
   void read_exact(const Line& line);
 
   void read_periodic(const Line& line);
+  // What "u(0, t) = 1" means, "on x=0: u = 1"; empty if it is no such line.
+  std::string with_place(const Line& line) const;
   void read_boundary(const Line& line, size_t colon);
   void read_face(const Line& line, size_t colon);
   double place(const Line& line, const Token& name, Part part) const;

@@ -125,12 +125,16 @@ class Tokenizer {
                                         {"÷", "/"},
                                         {"²", "^2"},
                                         {"³", "^3"},
+                                        {"√", "sqrt(…)"},
                                         {"∂", "u_x or d(u, x)"},
+                                        {"∇", "u_x or d(u, x)"},
                                         {"{", "("},
                                         {"}", ")"},
                                         {";", ","}}) {
       if (character == sign) hint = fmt::format("write {}", instead);
     }
+    // Some look just like what should be written.
+    if (length > 1) hint += "; formulas are plain ASCII, but for Greek letters";
     if (character == "'") hint = "write a derivative as u_x or d(u, x)";
     fail("unexpected character '" + character + "'", length, hint);
   }

@@ -4,6 +4,7 @@
 #include <fmt/ranges.h>
 
 #include <algorithm>
+#include <regex>
 
 #include "propagator/autodiff/expression_node.h"
 #include "propagator/autodiff/syntax_error.h"
@@ -67,8 +68,35 @@ void fail_as_derivative(const std::string& text, const Token& name,
 
 }  // namespace
 
+void fail_as_quotient(const std::string& text, const Token& name,
+                      const Symbols& symbols) {
+  static const std::regex quotient(
+      R"(d ?\^? ?([2-8]?) ?(\w+) ?/ ?d ?(\w+?)\^?\1(?!\w))");
+  constexpr size_t kLongest = 60;  // regex is no friend of long texts
+  const auto rest = text.substr(name.at, kLongest);
+  std::smatch parts;
+  if (!std::regex_search(rest, parts, quotient,
+                         std::regex_constants::match_continuous)) {
+    return;
+  }
+  const auto field = std::ranges::find(symbols.fields, parts.str(2));
+  const auto variable = std::ranges::find(symbols.variables, parts.str(3));
+  if (field == symbols.fields.end() || variable == symbols.variables.end()) {
+    return;
+  }
+  Derivative derivative{field - symbols.fields.begin(),
+                        std::vector<int64_t>(symbols.variables.size(), 0)};
+  derivative.orders[static_cast<size_t>(variable - symbols.variables.begin())] =
+      parts.str(1).empty() ? 1 : std::stoll(parts.str(1));
+  throw SyntaxError("a derivative is no quotient here", text, name.at,
+                    parts.str(0).size(),
+                    fmt::format("write {}, or d(…, {}) of a formula",
+                                derivative.text(symbols), *variable));
+}
+
 void fail_unknown_name(const std::string& text, const Token& name,
                        const Symbols& symbols) {
+  fail_as_quotient(text, name, symbols);
   fail_as_derivative(text, name, symbols);
   std::vector<std::string> known = symbols.variables;
   known.insert(known.end(), symbols.fields.begin(), symbols.fields.end());
@@ -96,7 +124,8 @@ void fail_unknown_function(const std::string& text, const Token& name,
   } else if (derivative_named(word, symbols)) {
     sentence = fmt::format(
         "{} is called, but a field stands for its value at the point", word);
-    hint = fmt::format("write {0}; for a product write {0}*(…)", word);
+    hint = fmt::format(
+        "write {0} without arguments; for a product write {0}*(…)", word);
   } else {
     std::vector<std::string> known{"d"};
     for (const auto& function : functions()) known.push_back(function.name);

@@ -11,7 +11,10 @@ namespace propagator::autodiff {
 // thing it looks like, which of its characters are wrong, what may be meant.
 [[noreturn]] void fail_unknown_name(const std::string& text, const Token& name,
                                     const Symbols& symbols);
-// The same for `name(`.
+// If a derivative begins there as books have it: du/dt, d^2u/dx^2 or d2u/dx2.
+void fail_as_quotient(const std::string& text, const Token& name,
+                      const Symbols& symbols);
+// As the first, for `name(`.
 [[noreturn]] void fail_unknown_function(const std::string& text,
                                         const Token& name,
                                         const Symbols& symbols);

@@ -127,9 +127,14 @@ std::string leaf(const std::string& path) {
   return path.substr(path.rfind('.') + 1);
 }
 
-// The key a user most likely meant: a whole path that is nearly this one, or
-// the same leaf in another section.
+// The key a user most likely meant: a list that was given as a section, a whole
+// path that is nearly this one, or the same leaf in another section.
 std::string suggestion(const Schema& schema, const std::string& path) {
+  const auto* outer = schema.find(path.substr(0, path.rfind('.')));
+  if (outer != nullptr && outer->type == Schema::kList) {
+    return fmt::format("{} is a list ({}): give items a line each, after '- '",
+                       outer->path, outer->meta.help);
+  }
   std::vector<std::string> paths, same_leaf;
   for (const auto& field : schema.fields()) {
     paths.push_back(field.path);

@@ -193,6 +193,33 @@ TEST(AutodiffProblemError, BadConditions) {
             std::string::npos);
 }
 
+TEST(AutodiffProblemError, ConditionsAsInBooks) {
+  for (const auto& [item, meant] :
+       {std::pair{"u(0, t) = 1", "write on x=0: u = 1"},
+        {"u_t(x,0) = sin(pi*x)", "write at t=0: u_t = sin(pi*x)"},
+        {"u(x, t=0) = 0", "write at t=0: u = 0"},
+        {"u_x(1,t)", "write on x=1: u_x"}}) {
+    const auto found = bad_condition(item);
+    EXPECT_EQ(found.hint, meant);
+    EXPECT_NE(found.what.find("expected 'at', 'on' or 'periodic'"),
+              std::string::npos);
+  }
+  // No face, two of them, or a ring.
+  for (const char* item : {"u(x, t) = 0", "u(0, 0) = 1", "u(0,t) = u(1,t)",
+                           "u(0) = 1", "u(0", "u(0, t, 1) = 0", "sin(x) = 0"}) {
+    EXPECT_NE(bad_condition(item).hint.find("or periodic x"), std::string::npos)
+        << item;
+  }
+}
+
+TEST(AutodiffProblemError, AConditionHasOneFace) {
+  EXPECT_EQ(bad_condition("at t=0, x=0: u = 0").what,
+            "conditions[2]: a condition holds on one face\n"
+            "  at t=0, x=0: u = 0\n          ^");
+  EXPECT_EQ(bad_condition("on x=0 and x=1: u = 0").hint,
+            "write one for each, such as on x=…: u = …");
+}
+
 TEST(AutodiffProblemError, ConditionsThatSayNothingOrTheSame) {
   for (const char* item : {"on x=0: u = u", "on x=0: u_x = x + u_x"}) {
     const auto found = bad_condition(item);

@@ -84,6 +84,22 @@ TEST(AutodiffSyntaxError, UnknownNames) {
   expect("u_ + 1", 1, "_", "no variable stands behind '_'");
 }
 
+TEST(AutodiffSyntaxError, DerivativesAsInBooks) {
+  const std::string no_quotient = "a derivative is no quotient here";
+  expect("du/dt = u_xx", 0, "du/dt", no_quotient, "write u_t, or d(…, t)");
+  expect("u + c*d^2u/dx^2", 6, "d^2u/dx^2", no_quotient, "write u_xx");
+  expect("d2u/dx2 + u", 0, "d2u/dx2", no_quotient, "write u_xx");
+  expect("d ^2 u / d x^2", 0, "d ^2 u / d x^2", no_quotient, "write u_xx");
+  expect("dvelocity/dx", 0, "dvelocity/dx", no_quotient, "velocity_x");
+  // Neither of a field nor by a variable.
+  expect("dw/dt", 0, "dw",
+         "unknown name 'dw': no variable, field or parameter");
+  expect("du/dy", 0, "du",
+         "unknown name 'du': no variable, field or parameter");
+  expect("du/dx2", 0, "du",
+         "unknown name 'du': no variable, field or parameter");
+}
+
 TEST(AutodiffSyntaxError, Brackets) {
   expect("u*(x + 1", 2, "(", "'(' is never closed");
   expect("(u*(x + 1)", 0, "(", "'(' is never closed");
@@ -158,7 +174,7 @@ TEST(AutodiffSyntaxError, Calls) {
   expect("u + sin(x, t)", 9, ",", "sin takes one argument, got more");
   expect("u + u(x)", 4, "u",
          "u is called, but a field stands for its value at the point",
-         "write u");
+         "write u without arguments");
   expect("u_x(x, t)", 0, "u_x",
          "u_x is called, but a field stands for its value at the point");
   expect("x(t + 1)", 0, "x", "x is a number, not a function", "write x*(…)");
@@ -180,7 +196,11 @@ TEST(AutodiffSyntaxError, Calls) {
 }
 
 TEST(AutodiffSyntaxError, Characters) {
-  expect("u − x", 2, "−", "unexpected character '−'", "write -");
+  expect("u − x", 2, "−", "unexpected character '−'",
+         "write -; formulas are plain ASCII, but for Greek letters");
+  expect("∂u/∂t", 0, "∂", "unexpected character '∂'", "u_x or d(u, x)");
+  expect("c²*u", 1, "²", "unexpected character '²'", "write ^2");
+  expect("√2*u", 0, "√", "unexpected character '√'", "write sqrt(…)");
   expect("u·x", 1, "·", "unexpected character '·'", "write *");
   expect("u'", 1, "'", "unexpected character '''", "u_x");
   expect("u $ x", 2, "$", "unexpected character '$'");

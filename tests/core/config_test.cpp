@@ -159,6 +159,13 @@ TEST(CoreConfig, SuggestsTheNearestKey) {
             std::string::npos);
 }
 
+TEST(CoreConfig, ASectionForAListIsToldSo) {
+  EXPECT_EQ(problem("rules: {c: 2}\n"), "a.yaml:1:12: unknown key rules.c");
+  EXPECT_EQ(
+      hint_of("rules: {c: 2}\n"),
+      "rules is a list (of the game): give items a line each, after '- '");
+}
+
 TEST(CoreConfig, CommandLineBeatsTheFile) {
   const auto options =
       read("model:\n  heads: 2\nname: file\n",
