@@ -177,6 +177,13 @@ Expression Expression::derivative(int64_t variable) const {
   return {differentiate(root_, variable), symbols_};
 }
 
+std::vector<Expression> Expression::terms() const {
+  if (root_->kind != Node::Kind::kSum) return {*this};
+  std::vector<Expression> terms;
+  for (const auto& term : root_->children) terms.push_back({term, symbols_});
+  return terms;
+}
+
 Expression Expression::without(const std::set<Derivative>& derivatives) const {
   return {autodiff::without(root_, derivatives), symbols_};
 }

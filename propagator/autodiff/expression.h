@@ -56,6 +56,8 @@ class Expression {
   // By one variable, with fields as functions of all of them.
   Expression derivative(int64_t variable) const;
 
+  // Those of a sum; itself if it is none.
+  std::vector<Expression> terms() const;
   // With 0 in place of these derivatives of fields.
   Expression without(const std::set<Derivative>& derivatives) const;
 

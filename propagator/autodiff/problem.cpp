@@ -8,6 +8,7 @@
 #include <optional>
 
 #include "propagator/autodiff/problem_reader.h"
+#include "propagator/autodiff/problem_sense.h"
 
 namespace propagator::autodiff {
 namespace {
@@ -117,95 +118,6 @@ void check_time(const Problem& problem) {
   }
 }
 
-// What a condition leaves at a place of its face, no symmetric one, with
-// numbers of this size in place of fields and their derivatives, each another.
-// Other numbers belong to another `choice`.
-double left_with_fields(const Problem& problem, const Condition& condition,
-                        double size, int choice) {
-  std::vector<Jet> variables;
-  for (size_t i = 0; i < problem.domain.size(); ++i) {
-    const auto& [low, high] = problem.domain[i];
-    const bool fixed = static_cast<int64_t>(i) == condition.variable;
-    variables.push_back(Jet::constant(
-        torch::full({}, fixed ? condition.at : low + 0.382 * (high - low),
-                    torch::kFloat64)));
-  }
-  const auto named = condition.derivatives();
-  const auto field = [&](const Derivative& derivative) {
-    const auto place = std::distance(named.begin(), named.find(derivative));
-    const double number =
-        size * std::sin(1 + 2.3 * static_cast<double>(place) + 4.1 * choice);
-    return Jet::constant(torch::full({}, number, torch::kFloat64));
-  };
-  return condition.residual.evaluate({variables, field}).value().item<double>();
-}
-
-// Fields of which size a condition notices beside its own numbers.
-double size_noticed(const Problem& problem, const Condition& condition) {
-  const double own = left_with_fields(problem, condition, 0, 0);
-  return std::isfinite(own) ? std::max(1.0, std::abs(own)) : 1;
-}
-
-// With three choices of those numbers.
-struct Answers {
-  double one, other, third;
-
-  Answers(const Problem& problem, const Condition& condition, double size)
-      : one(left_with_fields(problem, condition, size, 0)),
-        other(left_with_fields(problem, condition, size, 1)),
-        third(left_with_fields(problem, condition, size, 2)) {}
-
-  bool know_fields() const {
-    return !(std::abs(one - other) <= 1e-12 * (1 + std::abs(one)));
-  }
-  // Both ask the same of the fields, up to a factor, but for another number.
-  bool contradict(const Answers& b) const {
-    const double factor = (one - other) / (b.one - b.other);
-    const double apart = one - factor * b.one;
-    const double nothing =
-        1e-9 * (std::abs(one) + std::abs(other) + std::abs(third));
-    return std::abs(apart) > nothing &&
-           std::abs(third - factor * b.third - apart) < nothing;
-  }
-};
-
-bool match_the_same(const Condition& a, const Condition& b) {
-  return a.is_periodic() && b.is_periodic() && a.variable == b.variable &&
-         std::ranges::any_of(a.matched, [&](const Derivative& derivative) {
-           return std::ranges::find(b.matched, derivative) != b.matched.end();
-         });
-}
-
-void check_conditions(const Problem& problem) {
-  const auto& all = problem.conditions;
-  std::vector<double> sizes;
-  for (size_t i = 0; i < all.size(); ++i) {
-    const auto& a = all[i];
-    sizes.push_back(size_noticed(problem, a));
-    if (!a.is_periodic() && !Answers(problem, a, sizes[i]).know_fields()) {
-      throw ProblemError("conditions", -1,
-                         fmt::format("{} says nothing of the fields", a.text),
-                         "write what must hold there, such as u = 0");
-    }
-    for (size_t j = 0; j < i; ++j) {
-      const auto& b = all[j];
-      const auto fail = [&](const char* relation) {
-        throw ProblemError("conditions", -1,
-                           fmt::format("{} {} {}", a.text, relation, b.text),
-                           "leave one of them out");
-      };
-      if (match_the_same(a, b)) fail("says the same as");
-      if (!a.shares_face_with(b)) continue;
-      if (a.residual == b.residual) fail("says the same as");
-      if (a.derivatives() != b.derivatives()) continue;
-      const double size = std::max(sizes[i], sizes[j]);
-      if (Answers(problem, a, size).contradict(Answers(problem, b, size))) {
-        fail("contradicts");
-      }
-    }
-  }
-}
-
 // Conditions on the faces of x, of one field or of all; a periodic one is as
 // many as it matches of fields that have derivatives by x.
 int64_t count_conditions(const Problem& problem,
@@ -303,7 +215,7 @@ Problem Problem::parse(const ProblemText& text) {
   check_fields(problem);
   check_orders(problem);
   check_time(problem);
-  check_conditions(problem);
+  check_sense(problem);
   add_remarks(problem);
   return problem;
 }

@@ -220,6 +220,28 @@ TEST(AutodiffProblemError, AConditionHasOneFace) {
             "write one for each, such as on x=…: u = …");
 }
 
+TEST(AutodiffProblemError, EquationsThatSayNothing) {
+  for (const char* equation :
+       {"u_tt = u_tt", "u*(u_xx - u_xx) = 0", "(x + 0.1)*u_t = x*u_t + u_t/10",
+        "u_x = u_x + 1e20"}) {
+    auto text = wave();
+    text.equations.push_back(equation);
+    const auto found = complaint(text);
+    EXPECT_EQ(found.list, "equations");
+    EXPECT_EQ(found.item, 1);
+    EXPECT_NE(found.what.find("says nothing of the fields"), std::string::npos)
+        << found.what;
+  }
+  // Whatever its unit, or only somewhere.
+  for (const char* equation :
+       {"1e-30*u_tt = 4e-30*u_xx", "u_tt = 1e20", "1e-9*u_t + 1e20 = 0",
+        "(abs(x - 0.2) + 0.2 - x)*u = 0", "u^3 = u", "1/u = u_x"}) {
+    auto text = wave();
+    text.equations.push_back(equation);
+    EXPECT_NO_THROW(Problem::parse(text)) << equation;
+  }
+}
+
 TEST(AutodiffProblemError, ConditionsThatSayNothingOrTheSame) {
   for (const char* item : {"on x=0: u = u", "on x=0: u_x = x + u_x"}) {
     const auto found = bad_condition(item);
