@@ -181,6 +181,7 @@ void add_remarks(Problem& problem) {
     remark("{} condition{} on the faces of {}, where derivatives by it take {}",
            all, plural(all), variable, orders);
   }
+  for (const auto& jump : jumps_of_conditions(problem)) remark("{}", jump);
 }
 
 // Whether one is the other times a number that is not zero.

@@ -1,10 +1,12 @@
 #include "propagator/autodiff/problem_sense.h"
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include <algorithm>
 #include <cmath>
 #include <functional>
+#include <optional>
 
 namespace propagator::autodiff {
 namespace {
@@ -13,6 +15,10 @@ namespace {
 // sections, where no wave of a round number has a node.
 constexpr double kParts[] = {0.381966011250105, 0.145898033750315,
                              0.763932022500210};
+
+// Values that differ by no more, beside the largest, are no jump: some meet a
+// condition at infinity, not on its face.
+constexpr double kSameValue = 1e-6;
 
 // One number for each variable.
 using Place = std::vector<double>;
@@ -158,11 +164,95 @@ void check_conditions(const Problem& problem) {
   }
 }
 
+// Whether it names a field, no derivative of it, and nothing more.
+bool is_of_one_field(const Condition& condition) {
+  const auto named = condition.derivatives();
+  return !condition.is_periodic() && named.size() == 1 &&
+         named.begin()->order() == 0;
+}
+
+// The only value that a condition of one field leaves it there, if it is
+// straight in it and has a number.
+std::optional<double> value_given(const Place& place,
+                                  const Condition& condition) {
+  const auto left = [&](double value) {
+    return value_at(place, condition.residual,
+                    [value](const Derivative&) { return value; });
+  };
+  const double zero = left(0), factor = left(1) - zero;
+  const bool straight =
+      std::abs(left(2) - zero - 2 * factor) <= 1e-9 * std::abs(factor);
+  const double value = 0 - zero / factor;  // 0, not -0
+  if (!straight || !std::isfinite(value)) return std::nullopt;
+  return value;
+}
+
+// The largest on the face.
+double size_given(const Problem& problem, const Condition& condition) {
+  double largest = 0;
+  for (const double part : kParts) {
+    const auto value =
+        value_given(place_on(problem, part, {&condition}), condition);
+    if (value) largest = std::max(largest, std::abs(*value));
+  }
+  return largest;
+}
+
+std::string text(const Problem& problem, const Place& place) {
+  std::vector<std::string> coordinates;
+  for (size_t i = 0; i < place.size(); ++i) {
+    coordinates.push_back(
+        fmt::format("{}={:g}", problem.symbols.variables[i], place[i]));
+  }
+  return fmt::format("{}", fmt::join(coordinates, ", "));
+}
+
+// Empty if there is none.
+std::string jump_between(const Problem& problem, const Condition& a,
+                         const Condition& b) {
+  for (const double part : kParts) {
+    const auto place = place_on(problem, part, {&a, &b});
+    const auto one = value_given(place, a), other = value_given(place, b);
+    if (!one || !other) continue;
+    const double size =
+        std::max({std::abs(*one), std::abs(*other), size_given(problem, a),
+                  size_given(problem, b)});
+    if (std::abs(*one - *other) <= kSameValue * size) continue;
+    return fmt::format(
+        "{} and {} meet at {} with {} = {:g} and {:g}: the solution jumps "
+        "there, and networks smooth a jump",
+        a.text, b.text, text(problem, place),
+        a.derivatives().begin()->text(problem.symbols), *one, *other);
+  }
+  return "";
+}
+
 }  // namespace
 
 void check_sense(const Problem& problem) {
   check_equations(problem);
   check_conditions(problem);
+}
+
+std::vector<std::string> jumps_of_conditions(const Problem& problem) {
+  std::vector<std::string> jumps;
+  std::set<std::pair<std::string, std::string>> seen;  // a boundary has faces
+  const auto& all = problem.conditions;
+  for (auto a = all.begin(); a != all.end(); ++a) {
+    if (!is_of_one_field(*a)) continue;
+    for (auto b = a + 1; b != all.end(); ++b) {
+      if (!is_of_one_field(*b) || a->variable == b->variable ||
+          a->derivatives() != b->derivatives() ||
+          seen.contains({a->text, b->text})) {
+        continue;
+      }
+      const auto jump = jump_between(problem, *a, *b);
+      if (jump.empty()) continue;
+      seen.insert({a->text, b->text});
+      jumps.push_back(jump);
+    }
+  }
+  return jumps;
 }
 
 }  // namespace propagator::autodiff

@@ -1,5 +1,8 @@
 #pragma once
 
+#include <string>
+#include <vector>
+
 #include "propagator/autodiff/problem.h"
 
 namespace propagator::autodiff {
@@ -8,5 +11,9 @@ namespace propagator::autodiff {
 // and for conditions on one face of which one says the same as the other, or
 // contradicts it.
 void check_sense(const Problem& problem);
+
+// Of conditions that give a field two values where their faces meet: both, the
+// place and the values.
+std::vector<std::string> jumps_of_conditions(const Problem& problem);
 
 }  // namespace propagator::autodiff

@@ -17,6 +17,7 @@ TEST(AutodiffProblem, RemarksOnNumbersFarFromOne) {
   for (const char* domain : {"x in [0, 1e-9]", "x in [5000, 5001]"}) {
     auto text = wave();
     text.domain.front() = domain;
+    text.conditions.front() = "at t=0: u = 0";
     const auto remarks = Problem::parse(text).remarks;
     ASSERT_EQ(remarks.size(), 1u) << domain;
     EXPECT_NE(remarks[0].find("shift and scale x"), std::string::npos);
@@ -60,6 +61,45 @@ TEST(AutodiffProblem, RemarksOnMoreConditionsThanDerivativesTake) {
   for (const auto& remark : Problem::parse(shared).remarks) {
     EXPECT_EQ(remark.find("take"), std::string::npos) << remark;
   }
+}
+
+TEST(AutodiffProblem, RemarksOnValuesThatJumpWhereFacesMeet) {
+  const auto remarks = [](const std::vector<std::string>& conditions) {
+    auto text = wave();
+    text.conditions = conditions;
+    text.conditions.push_back("at t=0: u_t = 0");
+    return Problem::parse(text).remarks;
+  };
+  EXPECT_EQ(remarks({"at t=0: u = 1", "on x=0: 2*u = 3*t", "on x=1: u = 1"}),
+            std::vector<std::string>{
+                "at t=0: u = 1 and on x=0: 2*u = 3*t meet at x=0, t=0 with u = "
+                "1 and 0: the solution jumps there, and networks smooth a "
+                "jump"});
+  // Of a boundary one face will do; the unit of u does not matter.
+  EXPECT_EQ(remarks({"at t=0: u = 1e-9*cos(x)", "on boundary: u = 0"}).size(),
+            1u);
+  // They agree but for rounding, or say something else than a value.
+  EXPECT_TRUE(
+      remarks({"at t=0: u = sin(1e3*pi*x)", "on boundary: u = 0"}).empty());
+  EXPECT_TRUE(
+      remarks({"at t=0: u = 1", "on x=0: u_x = 0", "on x=1: u^2 = u"}).empty());
+  EXPECT_TRUE(
+      remarks({"at t=0: u = 1", "on x=0: u = 1/t - 1/t + 1", "on x=1: u = u_x"})
+          .empty());
+}
+
+TEST(AutodiffProblem, ValuesMayJumpAlongAnEdge) {
+  const auto problem = Problem::parse(
+      {.domain = {"x in [0, 1]", "y in [0, 2]", "t in [0, 1]"},
+       .fields = {"u"},
+       .equations = {"u_t = u_xx + u_yy"},
+       .conditions = {"at t=0: u = y", "on x=0: u = y", "on x=1: u = y^2",
+                      "on y=0: u = 0", "on y=2: u_y = 1"}});
+  ASSERT_EQ(problem.remarks.size(), 1u);
+  EXPECT_TRUE(problem.remarks[0].starts_with(
+      "at t=0: u = y and on x=1: u = y^2 meet at x=1, y=0.763932, t=0 with u "
+      "= 0.763932 and 0.583592"))
+      << problem.remarks[0];
 }
 
 TEST(AutodiffProblem, NamesTheFieldWhoseSecondDerivativesAreASum) {

@@ -418,6 +418,8 @@ TEST_F(Verbs, EveryProblemIsGoodAndItsExactSolutionSolvesIt) {
     const auto outcome = testing::propagator("check " + entry.path().string());
     EXPECT_EQ(outcome.status, 0) << entry.path() << outcome.output;
     EXPECT_FALSE(warns_of_keys(outcome)) << entry.path() << outcome.output;
+    EXPECT_EQ(outcome.output.find("# remarks"), std::string::npos)
+        << entry.path() << outcome.output;
     EXPECT_NE(outcome.output.find("points in the domain"), std::string::npos);
     ++count;
   }
