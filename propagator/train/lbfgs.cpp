@@ -85,6 +85,9 @@ std::string reason(LbfgsStop stop, Precision precision) {
       return "the gradient is too small to give a direction of descent";
     case LbfgsStop::kNotFinite:
       return "the loss or its gradient is not finite at every point tried";
+    case LbfgsStop::kTooLarge:
+      return "the gradient is so large that its square overflows: the loss "
+             "needs smaller weights or units";
   }
   return "?";
 }
@@ -206,7 +209,8 @@ void Lbfgs::iterate(const DeviceClosure& closure) {
   };
   if (!(slope < 0) && !steepest) turn_steepest();
   if (!(slope < 0)) {
-    stop_ = LbfgsStop::kNotDescent;
+    stop_ =
+        std::isfinite(slope) ? LbfgsStop::kNotDescent : LbfgsStop::kTooLarge;
     return;
   }
   const double first_step = steepest ? steepest_step() : options_.lr;

@@ -30,7 +30,8 @@ enum class LbfgsStop {
   kChange,
   kLineSearch,
   kNotDescent,
-  kNotFinite
+  kNotFinite,
+  kTooLarge
 };
 // A sentence.
 // `precision`: of the products that the loss is made of.
@@ -136,7 +137,8 @@ struct Names<train::LbfgsStop> {
       {kChange, "change"},
       {kLineSearch, "line-search"},
       {kNotDescent, "not-descent"},
-      {kNotFinite, "not-finite"}};
+      {kNotFinite, "not-finite"},
+      {kTooLarge, "too-large"}};
 };
 
 }  // namespace propagator::config

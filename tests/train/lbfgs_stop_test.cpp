@@ -92,6 +92,14 @@ TEST(TrainLbfgs, StopsWhereTheGradientVanishesInItsSquare) {
   EXPECT_EQ(run(optimizer, problem, 1).stop, LbfgsStop::kNotDescent);
 }
 
+TEST(TrainLbfgs, StopsWhereTheSquareOfTheGradientOverflows) {
+  const auto huge = [](const torch::Tensor& x) { return 1e30 * rosenbrock(x); };
+  Problem problem(huge, far_start(2, torch::kFloat32));
+  Lbfgs optimizer({}, problem.flat);
+  const auto stop = run(optimizer, problem, 5).stop;
+  EXPECT_EQ(stop, LbfgsStop::kTooLarge) << reason(stop);
+}
+
 TEST(TrainLbfgs, NotFiniteKeepsTheBestPoint) {
   for (const int64_t good : {0, 1, 7}) {
     Problem problem(rosenbrock, far_start(2));
