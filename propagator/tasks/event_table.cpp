@@ -20,7 +20,7 @@ class Reader {
   Reader(const std::filesystem::path& path, const physics::Detector& detector)
       : path_(path.string()),
         sensors_(detector.sensors()),
-        rows_(read_points(path, {"event", "sensor", "time"})) {}
+        rows_(read_points(path, {"event", "sensor", "time"}).flatten(0, -2)) {}
 
   EventTable read() {
     const auto row = rows_.accessor<double, 2>();
@@ -96,7 +96,7 @@ EventTable read_events(const std::filesystem::path& path,
 }
 
 torch::Tensor read_sensors(const std::filesystem::path& path) {
-  return read_points(path, {"x", "y", "z"});
+  return read_points(path, {"x", "y", "z"}).flatten(0, -2);
 }
 
 }  // namespace propagator::tasks

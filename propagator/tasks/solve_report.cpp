@@ -267,7 +267,8 @@ std::string Solve::predict(torch::nn::Module& module, const std::string& input,
   auto& model = as_field_net(module);
   model.eval();
   expect_point_table(output);  // refuse a bad name before the work
-  const auto points = read_points(input, problem_->symbols.variables);
+  const auto given = read_points(input, problem_->symbols.variables);
+  const auto points = given.flatten(0, -2);
   const auto box = box_of(*problem_);
   const auto outside = (points < torch::tensor(box.low, points.options())) |
                        (points > torch::tensor(box.high, points.options()));
@@ -295,12 +296,13 @@ std::string Solve::predict(torch::nn::Module& module, const std::string& input,
   std::vector<data::Column> table;
   for (int64_t d = 0; d < points.size(1); ++d) {
     table.push_back({problem_->symbols.variables[static_cast<size_t>(d)],
-                     points.select(1, d)});
+                     given.select(-1, d)});
   }
   std::vector<std::string> names;
   for (size_t q = 0; q < asked.size(); ++q) {
     names.push_back(asked[q].first);
-    table.push_back({names[q], torch::cat(parts[q])});
+    table.push_back(
+        {names[q], torch::cat(parts[q]).view_as(given.select(-1, 0))});
     const auto none = torch::isfinite(table.back().values)
                           .logical_not()
                           .sum()

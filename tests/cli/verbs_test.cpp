@@ -299,12 +299,25 @@ TEST_F(Verbs, SolveReachesTheExactSolutionAndPredictGivesDerivatives) {
       testing::near(got.tensors.at("u"), 2 * torch::exp(-1.5 * t), {0, 1e-2}));
   const auto exact = 2 * 1.5 * 0.5 * torch::exp(-1.5 * t);  // k² u - k u
   EXPECT_TRUE(testing::near(got.tensors.at("u_tt+u_t"), exact, {0, 2e-2}));
+  // Arrays of a grid come back as they were.
+  data::save_tensors(path("grid.h5"), {{{"t", t.view({2, 5})}}, ""});
+  ASSERT_EQ(testing::propagator("predict " + path("decay") + " --input " +
+                                path("grid.h5") + " --output " + path("g.h5"))
+                .status,
+            0);
+  const auto grid = data::load_tensors(path("g.h5")).tensors;
+  EXPECT_TRUE(torch::equal(grid.at("t"), t.view({2, 5})));
+  EXPECT_TRUE(testing::near(grid.at("u").flatten(), got.tensors.at("u"),
+                            testing::kFloat64));
+  EXPECT_EQ(grid.at("u").dim(), 2);
   // The same as CSV, where a name may have a comma.
   data::write_csv(path("t.csv"), {{"more", t}, {"t", t}});
   const auto as_csv = testing::propagator(
       "predict " + path("decay") + " --input " + path("t.csv") + " --output " +
       path("u.csv") + " -s 'eval.quantities=d(u, t) + u_tt'");
   ASSERT_EQ(as_csv.status, 0) << as_csv.output;
+  EXPECT_NE(as_csv.output.find("t.csv: not used: more"), std::string::npos)
+      << as_csv.output;
   const auto columns = data::read_csv(path("u.csv"));
   ASSERT_EQ(columns.size(), 2u);
   EXPECT_EQ(columns[0].name, "t");

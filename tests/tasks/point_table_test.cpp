@@ -40,6 +40,19 @@ TEST_P(TasksPointTableFormats, ReadsVariablesInTheirOwnOrder) {
       torch::equal(read_points(path(), {"u_x + 1"}), (x * t).unsqueeze(1)));
 }
 
+TEST_P(TasksPointTableFormats, ArraysKeepTheShapeTheyHaveInCommon) {
+  const auto x = testing::random({2, 3}, "x"), t = testing::random({2, 3}, "t");
+  write_point_table(path(), {{"x", x}, {"t", t}});
+  const auto points = torch::stack({x, t}, -1);
+  const auto flat = points.flatten(0, 1);
+  const bool is_table = path().extension() == ".csv";
+  EXPECT_TRUE(
+      torch::equal(read_points(path(), kVariables), is_table ? flat : points));
+  fs::remove(path());
+  write_point_table(path(), {{"x", x}, {"t", t.flatten()}});
+  EXPECT_TRUE(torch::equal(read_points(path(), kVariables), flat));
+}
+
 TEST_P(TasksPointTableFormats, ANameThatComesAgainIsWrittenOnce) {
   const auto x = testing::random({3}, "x");
   write_point_table(path(), {{"x", x}, {"u", x * 2}, {"x", x}});
