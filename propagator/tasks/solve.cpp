@@ -78,7 +78,7 @@ void PointOptions::describe(config::Schema& s) {
           {.help = "tokens that follow a point through time, for models "
                    "whose tokens see each other",
            .min = 1,
-           .max = 1024});
+           .max = 64});
   s.field("window_step", window_step,
           {.help = "between two tokens, in units of time", .min = 0});
   s.field("validation_per_axis", validation_per_axis,

@@ -543,6 +543,11 @@ TEST_F(BadInput, AModelThatIsTooRoughOrAnExactSolutionThatIsWrong) {
   EXPECT_FALSE(fs::exists(folder / "w"));
 }
 
+TEST_F(BadInput, WindowsTooLongToTrainAreRefused) {
+  expect(run("check heat -s points.window=65"), 2,
+         "points.window: expected a whole number from 1 to 64");
+}
+
 TEST_F(BadInput, DivergenceNamesTermAndStep) {
   const auto outcome = train(
       "-s schedule.lr=10 -s schedule.kind=constant "
