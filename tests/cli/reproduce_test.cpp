@@ -193,10 +193,10 @@ TEST_F(Reproduce, SolveDrawsTheFieldAndErrorOfTheMedianSeed) {
 
   // Several models are one picture, each once; a run that has lost its weights
   // is named.
-  ASSERT_EQ(reproduce("solve/reaction-pinn-mamba 'solve/reaction-pinn*' "
-                      "--seeds 1")
-                .status,
-            0);
+  const std::string rows =
+      "solve/reaction-pinn solve/reaction-pinnsformer 'solve/reaction-pinns*' "
+      "solve/reaction-pinn-mamba --seeds 1";
+  ASSERT_EQ(reproduce(rows).status, 0);
   fields = blocks_of(figures / "solve-reaction-1.dat");
   EXPECT_EQ(fields.size(), 4u);
   for (const char* name : {"exact", "reaction-pinn", "reaction-pinn-mamba",
@@ -204,7 +204,7 @@ TEST_F(Reproduce, SolveDrawsTheFieldAndErrorOfTheMedianSeed) {
     EXPECT_EQ(fields[name].size(), 64u) << name;
   }
   fs::remove_all(folder / "rows/reaction-pinn-seed-0/checkpoints");
-  const auto lost = reproduce("'solve/reaction-pinn*' --seeds 1");
+  const auto lost = reproduce(rows);
   EXPECT_EQ(lost.status, 0) << lost.output;
   EXPECT_NE(
       lost.output.find("no picture of " + path("rows/reaction-pinn-seed-0")),
