@@ -95,7 +95,8 @@ void SolveLossOptions::describe(config::Schema& s) {
   s.field("initial", initial, loss_weight("weight of conditions at a time"));
   s.field("boundary", boundary, loss_weight("weight of the other conditions"));
   s.field("balance", balance,
-          {.help = "how weights change from these in training"});
+          {.help = "how weights change from these in training; fixed: they "
+                   "stay"});
   s.field("balance_every", balance_every,
           {.help = "for gradient_norm and ntk", .unit = "steps", .min = 1});
   s.field("balance_rate", balance_rate,
@@ -181,18 +182,19 @@ void Solve::validate() {
     throw ConfigError("loss.causality", "the problem has no time",
                       "the variable named t is time");
   }
-  if (loss_options_.balance != Balance::kFixed) {
-    for (const double weight : fixed_weights()) {
-      if (weight > 0) continue;
-      throw ConfigError("loss.balance",
-                        "weights that change must begin above 0",
-                        "set loss.equation, loss.initial and loss.boundary");
-    }
-  }
   const auto weights = fixed_weights();
   if (std::ranges::all_of(weights, [](double weight) { return weight == 0; })) {
     throw ConfigError("loss.equation", "all weights of the loss are 0",
                       "set loss.equation, loss.initial or loss.boundary");
+  }
+  if (loss_options_.balance != Balance::kFixed) {
+    for (const double weight : weights) {
+      if (weight > 0) continue;
+      throw ConfigError("loss.balance",
+                        "weights that change must begin above 0",
+                        "set loss.equation, loss.initial and loss.boundary, "
+                        "or loss.balance=fixed");
+    }
   }
   expect_smooth_enough(problem_->all_derivatives(), "the problem needs");
   quantities();
@@ -506,7 +508,7 @@ train::Loss Solve::loss(torch::nn::Module& module, data::Split split,
   for (size_t n = 0; n < names.size(); ++n) {
     loss.terms.push_back({names[n], fixed[n], values[n]});
   }
-  if (training && loss_options_.balance != Balance::kFixed) {
+  if (training && weights_change()) {
     for (size_t n = 0; n < names.size(); ++n) {
       loss.terms.push_back({fmt::format("{}{}", train::kWeightOf, names[n]), 0,
                             weights[static_cast<int64_t>(n)].detach()});

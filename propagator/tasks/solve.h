@@ -37,7 +37,7 @@ struct SolveLossOptions {
   double equation = 1;
   double initial = 100;
   double boundary = 100;
-  Balance balance = Balance::kFixed;
+  Balance balance = Balance::kNtk;
   int64_t balance_every = 5;
   double balance_rate = 0.5;
   double causality = 0;
@@ -118,6 +118,10 @@ class Solve : public train::Task {
   void resample(models::FieldNet& model, int64_t round);
   torch::Tensor adaptive_points(models::FieldNet& model, int64_t round) const;
   void rebalance(models::FieldNet& model, int64_t step);
+  // In training. An equation alone has nothing to be balanced with.
+  bool weights_change() const {
+    return loss_options_.balance != Balance::kFixed && !faces_.empty();
+  }
   // Lets points count by how well those at earlier times are solved.
   void order_in_time(models::FieldNet& model);
   void find_slabs();

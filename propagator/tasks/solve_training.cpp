@@ -27,9 +27,8 @@ void Solve::begin_step(torch::nn::Module& module, int64_t step) {
     resample(model, step / points_.resample_every);
   }
   if (loss_options_.causality > 0) order_in_time(model);
-  const bool changes = loss_options_.balance == Balance::kGradientNorm ||
-                       loss_options_.balance == Balance::kNtk;
-  if (changes && step % loss_options_.balance_every == 0) {
+  const bool learned = loss_options_.balance == Balance::kUncertainty;
+  if (weights_change() && !learned && step % loss_options_.balance_every == 0) {
     rebalance(model, step);
   }
 }
@@ -119,7 +118,7 @@ void Solve::rebalance(models::FieldNet& model, int64_t step) {
 
 std::map<std::string, Tensor> Solve::state() const {
   std::map<std::string, Tensor> state;
-  if (loss_options_.balance != Balance::kFixed) state[kWeights] = weights_;
+  if (weights_change()) state[kWeights] = weights_;
   if (points_.resample_every == 0) return state;
   state["points"] = windows_;
   for (size_t n = 0; n < faces_.size(); ++n) {

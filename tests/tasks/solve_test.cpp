@@ -48,7 +48,8 @@ double nested_equation(models::FieldNet& net, const Tensor& points) {
 }
 
 TEST(TasksSolve, EquationAgreesWithNestedReverseMode) {
-  const auto e = experiment("model: {name: pinn, width: 8}\n");
+  const auto e =
+      experiment("loss: {balance: fixed}\nmodel: {name: pinn, width: 8}\n");
   const auto model = prepared_model(e);
   auto& net = models::as_field_net(*model);
   const auto loss = e.task().loss(*model, data::Split::kTrain,
@@ -75,7 +76,9 @@ TEST(TasksSolve, EquationAgreesWithNestedReverseMode) {
 }
 
 TEST(TasksSolve, BuiltInConditionsAreNoTermsOfTheLoss) {
-  const auto e = experiment("built_in: yes\nmodel: {name: pinn, width: 8}\n");
+  const auto e = experiment(
+      "built_in: yes\nloss: {balance: fixed}\n"
+      "model: {name: pinn, width: 8}\n");
   const auto model = prepared_model(e);
   const auto loss = e.task().loss(*model, data::Split::kTrain,
                                   torch::arange(36, torch::kInt64));
@@ -263,6 +266,23 @@ TEST(TasksSolve, AdaptivePointsGoWhereTheResidualIsLarge) {
   EXPECT_TRUE(torch::equal(points, e.task().state().at("points")));
   e.task().begin_step(*model, 2);
   EXPECT_FALSE(torch::equal(points, e.task().state().at("points")));
+}
+
+TEST(TasksSolve, AnEquationAloneHasNothingToBeBalancedWith) {
+  const Experiment e(config::Document::from_text(
+      "task: solve\nprecision: fp64\nproblem:\n"
+      "  domain: ['x in [0, 2*pi]', 't in [0, 1]']\n  fields: u\n"
+      "  equations: u_t = -u\n"
+      "  conditions: ['at t=0: u = sin(x)', periodic x]\n"
+      "points: {per_axis: 6, resample_every: 0}\n"
+      "loss: {balance: ntk}\nmodel: {name: pinn, width: 8}\n",
+      "test"));
+  const auto model = prepared_model(e);
+  e.task().begin_step(*model, 0);
+  EXPECT_TRUE(e.task().state().empty());
+  const auto loss = e.task().loss(*model, data::Split::kTrain,
+                                  torch::arange(36, torch::kInt64));
+  EXPECT_EQ(loss.terms.size(), 1u);
 }
 
 TEST(TasksSolve, BalancedWeightsMoveFromThoseOfTheConfiguration) {
