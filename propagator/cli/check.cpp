@@ -1,3 +1,5 @@
+#include <cstdio>
+
 #include "propagator/cli/commands.h"
 #include "propagator/cli/finish.h"
 #include "propagator/core/error.h"
@@ -10,10 +12,10 @@ namespace propagator::cli {
 namespace {
 
 void print_checked(const tasks::Experiment& experiment) {
+  const auto lines = experiment.task().inspect();
   fmt::print("{}\n", experiment.yaml());
-  for (const auto& line : experiment.task().inspect()) {
-    fmt::print("# {}\n", line);
-  }
+  for (const auto& line : lines) fmt::print("# {}\n", line);
+  std::fflush(stdout);  // what follows goes to standard error
   for (const auto& remark : experiment.remarks(std::nullopt)) {
     log::warn("{}", remark);
   }
