@@ -95,8 +95,7 @@ void SolveLossOptions::describe(config::Schema& s) {
   s.field("initial", initial, loss_weight("weight of conditions at a time"));
   s.field("boundary", boundary, loss_weight("weight of the other conditions"));
   s.field("balance", balance,
-          {.help = "how weights change from these in training; fixed: they "
-                   "stay"});
+          {.help = "how weights change from these in training"});
   s.field("balance_every", balance_every,
           {.help = "for gradient_norm and ntk", .unit = "steps", .min = 1});
   s.field("balance_rate", balance_rate,

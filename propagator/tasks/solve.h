@@ -37,7 +37,7 @@ struct SolveLossOptions {
   double equation = 1;
   double initial = 100;
   double boundary = 100;
-  Balance balance = Balance::kNtk;
+  Balance balance = Balance::kFixed;
   int64_t balance_every = 5;
   double balance_rate = 0.5;
   double causality = 0;

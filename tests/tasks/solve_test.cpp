@@ -76,9 +76,7 @@ TEST(TasksSolve, EquationAgreesWithNestedReverseMode) {
 }
 
 TEST(TasksSolve, BuiltInConditionsAreNoTermsOfTheLoss) {
-  const auto e = experiment(
-      "built_in: yes\nloss: {balance: fixed}\n"
-      "model: {name: pinn, width: 8}\n");
+  const auto e = experiment("built_in: yes\nmodel: {name: pinn, width: 8}\n");
   const auto model = prepared_model(e);
   const auto loss = e.task().loss(*model, data::Split::kTrain,
                                   torch::arange(36, torch::kInt64));
