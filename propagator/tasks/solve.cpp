@@ -28,6 +28,12 @@ constexpr double kMostPoints = 1e8;
 constexpr const char* kLogVariances = "log_variances";
 constexpr double kLeastLogVariance = -18.4;
 
+// Else it is on another face.
+bool is_at_a_time(const autodiff::Problem& problem,
+                  const autodiff::Condition& condition) {
+  return condition.variable == problem.time();
+}
+
 // "at t=0: u", for a line of progress.
 std::string short_name(const autodiff::Problem& problem,
                        const autodiff::Condition& condition) {
@@ -40,7 +46,7 @@ std::string short_name(const autodiff::Problem& problem,
   auto left = after.substr(0, after.find('='));
   left.erase(left.find_last_not_of(' ') + 1);
   return fmt::format("{} {}={:g}:{}",
-                     condition.variable == problem.time() ? "at" : "on", name,
+                     is_at_a_time(problem, condition) ? "at" : "on", name,
                      condition.at, left);
 }
 
@@ -211,7 +217,7 @@ std::vector<train::IdleKey> Solve::idle_keys() const {
   }
   const auto learned = learned_conditions();
   const auto at_a_time = [&](const autodiff::Condition* condition) {
-    return condition->variable == problem_->time();
+    return is_at_a_time(*problem_, *condition);
   };
   if (std::ranges::none_of(learned, at_a_time)) {
     idle.push_back({"loss.initial", "no condition at a time is to be learned"});
@@ -365,8 +371,7 @@ Face Solve::face_of(const autodiff::Condition& condition, int64_t round) const {
                                   column, inside.slice(1, condition.variable)},
                                  1));
   };
-  Face face{&condition, condition.variable == problem_->time(),
-            with(condition.at)};
+  Face face{&condition, is_at_a_time(*problem_, condition), with(condition.at)};
   if (condition.is_periodic()) {
     face.opposite = with(problem_->domain[variable].high);
   }
@@ -413,7 +418,7 @@ std::vector<std::string> Solve::term_names() const {
 std::vector<double> Solve::fixed_weights() const {
   std::vector<double> weights{loss_options_.equation};
   for (const auto* condition : learned_conditions()) {
-    weights.push_back(condition->variable == problem_->time()
+    weights.push_back(is_at_a_time(*problem_, *condition)
                           ? loss_options_.initial
                           : loss_options_.boundary);
   }

@@ -380,7 +380,9 @@ void Trainer::note_validation(const Summary& summary) {
     return;
   }
   const bool fits = last_.total < best_value_;
-  const char* by_adam = "a lower schedule.lr or train.clip=1";
+  const char* help = fits      ? "more data, or points drawn anew,"
+                     : newton_ ? "more data"
+                               : "a lower schedule.lr or train.clip=1";
   log::warn(
       "the validation loss is {:.0f} times the best, of step {}{}. The best "
       "weights are kept; {} may help",
@@ -388,9 +390,7 @@ void Trainer::note_validation(const Summary& summary) {
       fits ? ", while that of training is small: the model fits what it is "
              "shown and nothing beside it"
            : ": the training may have diverged",
-      fits      ? "more data, or points drawn anew,"
-      : newton_ ? "more data"
-                : by_adam);
+      help);
 }
 
 void Trainer::write_metrics(const char* kind, const Summary& summary,
