@@ -7,10 +7,8 @@
 #include <string>
 #include <vector>
 
-#include "propagator/autodiff/derivative.h"
-#include "propagator/autodiff/expression.h"
+#include "propagator/autodiff/environment.h"
 #include "propagator/autodiff/field_rows.h"
-#include "propagator/autodiff/jet.h"
 
 namespace propagator::autodiff {
 

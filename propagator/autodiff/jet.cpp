@@ -6,8 +6,8 @@
 #include <algorithm>
 #include <stdexcept>
 
-#include "propagator/kernels/jet_linear.h"
-#include "propagator/kernels/jet_waves.h"
+#include "propagator/kernels/jet/jet_linear.h"
+#include "propagator/kernels/jet/jet_wavelet.h"
 
 namespace propagator::autodiff {
 namespace {
@@ -235,8 +235,8 @@ Jet linear_of_waves(const Jet& x, const Tensor& w1, const Tensor& w2,
   if (x.is_constant() || !allows_kernels(x)) {
     return linear(waves(x, w1, w2), weight, bias);
   }
-  return {kernels::jet_waves_linear(x.rows(), w1, w2, weight, bias,
-                                    x.layout().orders()),
+  return {kernels::jet_wavelet_linear(x.rows(), w1, w2, weight, bias,
+                                      x.layout().orders()),
           x.layout()};
 }
 

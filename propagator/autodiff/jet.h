@@ -4,7 +4,7 @@
 
 #include <vector>
 
-#include "propagator/kernels/jet_orders.h"
+#include "propagator/kernels/jet/jet_orders.h"
 
 namespace propagator::autodiff {
 

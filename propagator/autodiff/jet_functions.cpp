@@ -4,7 +4,7 @@
 #include <numbers>
 
 #include "propagator/autodiff/jet.h"
-#include "propagator/kernels/jet_waves.h"
+#include "propagator/kernels/jet/jet_wavelet.h"
 
 // Functions of a jet, entry by entry, from their Taylor coefficients.
 
@@ -199,7 +199,7 @@ Jet pow(const Jet& x, double exponent) {
 
 Jet waves(const Jet& x, const Tensor& w1, const Tensor& w2) {
   if (allows_kernels(x)) {
-    return {kernels::jet_waves(x.rows(), w1, w2, x.layout().orders()),
+    return {kernels::jet_wavelet(x.rows(), w1, w2, x.layout().orders()),
             x.layout()};
   }
   const auto value = x.value();

@@ -4,6 +4,8 @@
 #include <algorithm>
 #include <optional>
 
+#include "propagator/bench/bench.h"
+#include "propagator/bench/kernel_bench.h"
 #include "propagator/cli/commands.h"
 #include "propagator/cli/finish.h"
 #include "propagator/core/error.h"
@@ -11,8 +13,6 @@
 #include "propagator/core/machine.h"
 #include "propagator/core/version.h"
 #include "propagator/report/table.h"
-#include "propagator/tasks/bench.h"
-#include "propagator/tasks/bench_kernels.h"
 #include "propagator/tasks/registry.h"
 
 namespace propagator::cli {
@@ -26,7 +26,7 @@ constexpr const char* kPlates = "256";
 struct BenchArguments {
   std::vector<std::string> what;
   std::string config;
-  tasks::BenchOptions bench;
+  bench::BenchOptions bench;
   int64_t per_axis = 0;  // 0: the configuration's
   bool json = false;
   Overrides overrides;
@@ -34,28 +34,28 @@ struct BenchArguments {
 
 struct Measured {
   Runtime runtime;
-  std::optional<tasks::Limits> limits;
-  std::vector<tasks::BenchResult> benches;
-  std::vector<tasks::KernelResult> kernels;
+  std::optional<bench::Limits> limits;
+  std::vector<bench::BenchResult> benches;
+  std::vector<bench::KernelResult> kernels;
 };
 
 // All that measure what the user's configuration trains.
-std::vector<tasks::BenchKind> fitting(const std::string& config) {
+std::vector<bench::BenchKind> fitting(const std::string& config) {
   const auto task = tasks::task_of(
       config.empty() ? config::Document()
                      : config::Document::from_file(find_config(config)));
-  std::vector<tasks::BenchKind> kinds;
-  for (const auto& kind : tasks::all_benches()) {
+  std::vector<bench::BenchKind> kinds;
+  for (const auto& kind : bench::all_benches()) {
     if (kind.task == task) kinds.push_back(kind);
   }
   return kinds;
 }
 
-std::vector<tasks::BenchKind> named(const std::vector<std::string>& what) {
-  const auto& all = tasks::all_benches();
+std::vector<bench::BenchKind> named(const std::vector<std::string>& what) {
+  const auto& all = bench::all_benches();
   std::vector<std::string> names;
   for (const auto& kind : all) names.push_back(kind.name);
-  std::vector<tasks::BenchKind> kinds;
+  std::vector<bench::BenchKind> kinds;
   for (const auto& name : what) {
     const auto found = std::ranges::find(names, name);
     if (found == names.end()) {
@@ -71,7 +71,7 @@ std::vector<tasks::BenchKind> named(const std::vector<std::string>& what) {
 }
 
 config::Document read_config(const BenchArguments& o,
-                             const tasks::BenchKind& kind) {
+                             const bench::BenchKind& kind) {
   const auto file = find_config(o.config.empty() ? kind.config : o.config);
   auto document = config::Document::from_file(file);
   for (const auto& [key, value] : kind.settings) {
@@ -105,7 +105,7 @@ std::string gigabytes(int64_t bytes) {
   return fmt::format("{:.2f} GB", 1e-9 * static_cast<double>(bytes));
 }
 
-void print_benches(const std::vector<tasks::BenchResult>& results) {
+void print_benches(const std::vector<bench::BenchResult>& results) {
   report::Table table({"bench", "cases", "median", "quartiles", "a case",
                        "floor", "to floor", "memory", "of products", "of copy",
                        "bound by"});
@@ -124,7 +124,7 @@ void print_benches(const std::vector<tasks::BenchResult>& results) {
   fmt::print("{}\n", table.text());
 }
 
-void print_kernels(const std::vector<tasks::KernelResult>& results) {
+void print_kernels(const std::vector<bench::KernelResult>& results) {
   report::Table table({"kernel", "ours", "reference", "faster by", "MB",
                        "MFLOP", "GB/s", "of limit", "bound by"});
   const auto microseconds = [](double us) {
@@ -177,16 +177,16 @@ void print_json(const Measured& m) {
 int bench(const BenchArguments& o) {
   Measured m;
   for (const auto& kind : o.what.empty() ? fitting(o.config) : named(o.what)) {
-    const tasks::Experiment experiment(read_config(o, kind));
+    const run::Experiment experiment(read_config(o, kind));
     m.runtime = experiment.make_runtime();
-    if (!m.limits) m.limits = tasks::measure_limits(m.runtime);
+    if (!m.limits) m.limits = bench::measure_limits(m.runtime);
     with_hint_for_memory(experiment, [&] {
       if (kind.measure == nullptr) {
         m.kernels =
-            tasks::bench_kernels(experiment, m.runtime, *m.limits, o.bench);
+            bench::bench_kernels(experiment, m.runtime, *m.limits, o.bench);
       } else {
         m.benches.push_back(
-            tasks::run_bench(kind, experiment, m.runtime, *m.limits, o.bench));
+            bench::run_bench(kind, experiment, m.runtime, *m.limits, o.bench));
       }
     });
   }
@@ -198,7 +198,7 @@ std::string footer() {
   std::string text =
       "WHAT is any of (if none is given, all those of the configuration's "
       "task; without\n--config those of forecast)\n";
-  for (const auto& kind : tasks::all_benches()) {
+  for (const auto& kind : bench::all_benches()) {
     text +=
         fmt::format("  {:<14} {} ({})\n", kind.name, kind.help, kind.config);
   }

@@ -11,7 +11,7 @@
 namespace propagator::cli {
 namespace {
 
-void print_checked(const tasks::Experiment& experiment) {
+void print_checked(const run::Experiment& experiment) {
   const auto lines = experiment.task().inspect();
   fmt::print("{}\n", experiment.yaml());
   for (const auto& line : lines) fmt::print("# {}\n", line);
@@ -28,7 +28,7 @@ int check_config(const std::string& name, const Overrides& overrides,
                  bool help) {
   auto document = config::Document::from_file(find_config(name));
   overrides.apply_to(document);
-  tasks::Experiment experiment(document);
+  run::Experiment experiment(document);
   overrides.limit_time_of(experiment);
   if (help) {
     fmt::print("{}", config::to_help(experiment.schema()));
@@ -43,7 +43,7 @@ int check_run(const std::string& path, const Overrides& overrides) {
   const auto run = train::RunDirectory::open(path);
   auto document = run.read_config();
   overrides.apply_to_run(document, {"eval."});
-  tasks::Experiment experiment(document);
+  run::Experiment experiment(document);
   overrides.limit_time_of(experiment);
   const auto model = experiment.task().make_model();
   const auto all = train::list_checkpoints(run.checkpoints());

@@ -55,7 +55,7 @@ void Overrides::apply_to(config::Document& document) const {
   }
 }
 
-void Overrides::limit_time_of(tasks::Experiment& experiment) const {
+void Overrides::limit_time_of(run::Experiment& experiment) const {
   if (time_limit) experiment.limit_time(parse_duration(*time_limit));
 }
 
@@ -213,7 +213,7 @@ TrainedModel load(const train::RunDirectory& directory,
   overrides.apply_to_run(document,
                          {"eval.", "report.", "data.file", "data.storage"});
   TrainedModel trained;
-  trained.experiment = std::make_unique<tasks::Experiment>(document);
+  trained.experiment = std::make_unique<run::Experiment>(document);
   trained.runtime = trained.experiment->make_runtime();
   trained.model = trained.experiment->task().make_model();
   trained.model->to(trained.runtime.device, trained.runtime.dtype());

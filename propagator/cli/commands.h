@@ -10,7 +10,7 @@
 #include <vector>
 
 #include "propagator/core/config.h"
-#include "propagator/tasks/experiment.h"
+#include "propagator/run/experiment.h"
 #include "propagator/train/checkpoint.h"
 #include "propagator/train/run_directory.h"
 
@@ -49,7 +49,7 @@ struct Overrides {
   void add_model_to(CLI::App& verb, const std::string& help);
   // UsageError if --model and -s name two models.
   void apply_to(config::Document& document) const;
-  void limit_time_of(tasks::Experiment& experiment) const;
+  void limit_time_of(run::Experiment& experiment) const;
   // To the configuration of a run that exists: only keys that begin with one
   // of `allowed`, or say where to compute. The others made its weights and its
   // split into training and test; UsageError.
@@ -84,7 +84,7 @@ std::filesystem::path choose_checkpoint(const train::RunDirectory& run,
 
 // A run's model with its weights, best or last, ready to use.
 struct TrainedModel {
-  std::unique_ptr<tasks::Experiment> experiment;
+  std::unique_ptr<run::Experiment> experiment;
   Runtime runtime;
   std::shared_ptr<torch::nn::Module> model;
 };

@@ -5,7 +5,7 @@
 #include "propagator/core/files.h"
 #include "propagator/data/plate_dataset.h"
 #include "propagator/report/table.h"
-#include "propagator/tasks/forecast.h"
+#include "propagator/tasks/forecast/forecast.h"
 
 namespace propagator::cli {
 namespace {
@@ -16,7 +16,7 @@ int generate(const std::string& name, const std::string& out, bool force,
              const Overrides& overrides) {
   auto document = config::Document::from_file(find_config(name));
   overrides.apply_to(document);
-  const tasks::Experiment experiment(document);
+  const run::Experiment experiment(document);
   const auto* forecast = dynamic_cast<tasks::Forecast*>(&experiment.task());
   if (forecast == nullptr) {
     throw UsageError("[data] this task's data cannot be written to a file",

@@ -2,7 +2,7 @@
 #include "propagator/cli/finish.h"
 #include "propagator/core/error.h"
 #include "propagator/explain/explanation.h"
-#include "propagator/explain/run_report.h"
+#include "propagator/run/run_report.h"
 
 namespace propagator::cli {
 
@@ -49,7 +49,7 @@ void add_explain(CLI::App& app, Action& action) {
             "a run of this task has nothing to explain",
             "its page shows what it does: propagator report " + o->run);
       }
-      const auto [page, numbers] = explain::write_explanation(
+      const auto [page, numbers] = run::write_explanation(
           *experiment, *model,
           o->work * explain::affordable_work(runtime.device), run);
       if (o->json) {

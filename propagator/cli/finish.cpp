@@ -11,15 +11,15 @@
 #include "propagator/core/progress.h"
 #include "propagator/core/version.h"
 #include "propagator/explain/leak_audit.h"
-#include "propagator/explain/run_report.h"
 #include "propagator/nn/init.h"
+#include "propagator/run/run_report.h"
 
 namespace propagator::cli {
 namespace {
 
 using nlohmann::json;
 
-json provenance(const tasks::Experiment& experiment, const Runtime& runtime) {
+json provenance(const run::Experiment& experiment, const Runtime& runtime) {
   return {{"config_sha256", experiment.hash()},
           {"code", fmt::format("{} {}", kVersion, kCommit)},
           {"seed", experiment.run().seed},
@@ -32,7 +32,7 @@ json provenance(const tasks::Experiment& experiment, const Runtime& runtime) {
 
 }  // namespace
 
-Runtime runtime_for_training(const tasks::Experiment& experiment) {
+Runtime runtime_for_training(const run::Experiment& experiment) {
   const auto runtime = experiment.make_runtime();
   if (runtime.device.is_mps()) {
     throw DeviceError("[device] a training sums in float64, which MPS lacks",
@@ -41,7 +41,7 @@ Runtime runtime_for_training(const tasks::Experiment& experiment) {
   return runtime;
 }
 
-void expect_memory(const tasks::Experiment& experiment,
+void expect_memory(const run::Experiment& experiment,
                    const std::exception& error) {
   // Errors of our own have hints of their own.
   const bool ours = dynamic_cast<const Hinted*>(&error) != nullptr;
@@ -51,7 +51,7 @@ void expect_memory(const tasks::Experiment& experiment,
                     experiment.hint_for_memory());
 }
 
-json test_model(const tasks::Experiment& experiment, torch::nn::Module& model,
+json test_model(const run::Experiment& experiment, torch::nn::Module& model,
                 const Runtime& runtime, data::Split split) {
   auto& task = experiment.task();
   json result;
@@ -70,7 +70,7 @@ json test_model(const tasks::Experiment& experiment, torch::nn::Module& model,
   return result;
 }
 
-void print_result(const tasks::Experiment& experiment, const json& result,
+void print_result(const run::Experiment& experiment, const json& result,
                   bool as_json) {
   if (as_json) {
     fmt::print("{}\n", result.dump(2));
@@ -112,7 +112,7 @@ void expect_same_precision(const train::Checkpoint& saved,
 
 // The first key of the loss that is another than the checkpoint's; else empty.
 std::string changed_loss(const train::Checkpoint& saved,
-                         const tasks::Experiment& experiment) {
+                         const run::Experiment& experiment) {
   const auto before = config::Document::from_text(saved.config, "checkpoint");
   const auto now = config::Document::from_text(experiment.yaml(), "run");
   for (const auto& [key, entry] : now.entries()) {
@@ -124,7 +124,7 @@ std::string changed_loss(const train::Checkpoint& saved,
 
 // Returns what there is to say of it.
 std::string restore(const train::Checkpoint& saved,
-                    const tasks::Experiment& experiment,
+                    const run::Experiment& experiment,
                     train::Trainer& trainer) {
   const auto changed = changed_loss(saved, experiment);
   try {
@@ -147,7 +147,7 @@ std::string restore(const train::Checkpoint& saved,
                      changed);
 }
 
-int train_test_and_draw(const tasks::Experiment& experiment,
+int train_test_and_draw(const run::Experiment& experiment,
                         const std::function<train::RunDirectory()>& open_run,
                         const fs::path& checkpoint, bool as_json) {
   auto& task = experiment.task();
@@ -219,9 +219,9 @@ int train_test_and_draw(const tasks::Experiment& experiment,
   std::fflush(stdout);  // the page takes some seconds
   fs::path page;
   if (experiment.report().page) {
-    const auto report = explain::write_run_report(
-        experiment, *model, runtime, result,
-        fmt::format("step {}", trainer.best_step()), run);
+    const auto report =
+        run::write_run_report(experiment, *model, runtime, result,
+                              fmt::format("step {}", trainer.best_step()), run);
     if (report.numbers.contains("learned_propagator")) {
       result["learned_propagator"] = report.numbers.at("learned_propagator");
       write_file_atomically(run.result(), result.dump(2) + "\n");
@@ -241,7 +241,7 @@ int train_test_and_draw(const tasks::Experiment& experiment,
 
 }  // namespace
 
-int train_and_report(const tasks::Experiment& experiment,
+int train_and_report(const run::Experiment& experiment,
                      const std::function<train::RunDirectory()>& open_run,
                      const fs::path& checkpoint, bool as_json) {
   return with_hint_for_memory(experiment, [&] {
@@ -249,7 +249,7 @@ int train_and_report(const tasks::Experiment& experiment,
   });
 }
 
-int resume_run(train::RunDirectory run, const tasks::Experiment& experiment,
+int resume_run(train::RunDirectory run, const run::Experiment& experiment,
                const std::string& from, bool as_json) {
   const bool fresh =
       from.empty() && train::list_checkpoints(run.checkpoints()).empty();

@@ -1,9 +1,9 @@
+#include "propagator/bench/bench.h"
 #include "propagator/cli/commands.h"
 #include "propagator/core/files.h"
 #include "propagator/models/field_net.h"
 #include "propagator/models/forecaster.h"
 #include "propagator/models/locator.h"
-#include "propagator/tasks/bench.h"
 #include "propagator/tasks/registry.h"
 
 namespace propagator::cli {
@@ -41,7 +41,7 @@ int show_all() {
     fmt::print("  {:<38} {}\n", name, first_comment(path));
   }
   fmt::print("\nBenchmarks (propagator bench NAME)\n");
-  for (const auto& kind : tasks::all_benches()) {
+  for (const auto& kind : bench::all_benches()) {
     fmt::print("  {:<38} {}\n", kind.name, kind.help);
   }
   return 0;

@@ -1,9 +1,9 @@
 #include "propagator/cli/commands.h"
 #include "propagator/cli/finish.h"
 #include "propagator/core/error.h"
-#include "propagator/explain/comparison.h"
-#include "propagator/explain/run_report.h"
 #include "propagator/report/vtk.h"
+#include "propagator/run/comparison.h"
+#include "propagator/run/run_report.h"
 
 namespace propagator::cli {
 namespace {
@@ -19,7 +19,7 @@ struct ReportArguments {
 int compare(const ReportArguments& o) {
   expect_free(std::filesystem::path(o.out) / "report.html", o.force);
   const auto page =
-      explain::write_comparison({o.runs.begin(), o.runs.end()}, o.out);
+      run::write_comparison({o.runs.begin(), o.runs.end()}, o.out);
   fmt::print("report: {}\n", page.string());
   return 0;
 }
@@ -43,8 +43,8 @@ int rebuild(const ReportArguments& o) {
   const auto run = train::RunDirectory::open(o.runs[0]);
   const auto [experiment, runtime, model] =
       load_for_pages(o.runs[0], o.from, o.overrides, Weights::kBest);
-  const auto report = explain::write_run_report(
-      *experiment, *model, runtime, explain::read_result(*experiment, run),
+  const auto report = run::write_run_report(
+      *experiment, *model, runtime, run::read_result(*experiment, run),
       "checkpoint " + choose_checkpoint(run, o.from).filename().string(), run);
   print_explanation(report.numbers);
   fmt::print("  report: {}\n", report.page.string());

@@ -79,13 +79,13 @@ fs::path run_path(const ReproduceArguments& o, const Row& row, int64_t seed) {
 
 // A row with other settings is no longer the row, and must not take its place.
 void expect_the_row(const ReproduceArguments& o, const Row& row,
-                    const tasks::Experiment& experiment) {
+                    const run::Experiment& experiment) {
   if (o.own_out) return;
   auto where = o.overrides;
   where.assignments.clear();
   auto document = config::Document::from_file(row.file);
   where.apply_to(document);
-  if (tasks::Experiment(document).hash() == experiment.hash()) return;
+  if (run::Experiment(document).hash() == experiment.hash()) return;
   throw UsageError(
       fmt::format("with -s {} this is not the row {}",
                   fmt::join(o.overrides.assignments, " -s "), row.name),
@@ -100,12 +100,12 @@ std::pair<int, json> run_seed(const ReproduceArguments& o, const Row& row,
   o.overrides.apply_to(document);
   document.set("seed", std::to_string(seed), "--seeds");
   document.set("name", run_name(row, seed), "the row's name");
-  tasks::Experiment experiment(document);
+  run::Experiment experiment(document);
   o.overrides.limit_time_of(experiment);
   const auto path = run_path(o, row, seed);
   if (fs::exists(path)) {
     auto run = train::RunDirectory::open(path);
-    const tasks::Experiment there(run.read_config());
+    const run::Experiment there(run.read_config());
     if (there.hash() != experiment.hash()) {
       throw UsageError(
           fmt::format("{} is of another configuration", path.string()),
@@ -159,7 +159,7 @@ size_t median_of(const train::Task& task, const std::vector<json>& results) {
 // The row's file under results/: the median over seeds beside the document's
 // number, and the whole result of the seed that has it.
 json summarise(const ReproduceArguments& o, const Row& row,
-               const tasks::Experiment& experiment,
+               const run::Experiment& experiment,
                const std::vector<json>& results, const json& typical) {
   const auto& task = experiment.task();
   std::vector<double> seeds;
@@ -240,11 +240,11 @@ int reproduce(const ReproduceArguments& o) {
   }
   bool all_inside = true;
   std::vector<train::ReproducedRow> rows;
-  std::unique_ptr<tasks::Experiment> last;
+  std::unique_ptr<run::Experiment> last;
   for (const auto& row : find_rows(o.rows)) {
     auto document = config::Document::from_file(row.file);
     o.overrides.apply_to(document);
-    last = std::make_unique<tasks::Experiment>(document);
+    last = std::make_unique<run::Experiment>(document);
     const auto& experiment = *last;
     expect_the_row(o, row, experiment);
     const double most = experiment.reproduce().most;

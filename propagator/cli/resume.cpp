@@ -28,7 +28,7 @@ void add_resume(CLI::App& app, Action& action) {
       run.lock();
       auto document = run.read_config();
       o->overrides.apply_to_run(document, resumable_keys());
-      tasks::Experiment experiment(document);
+      run::Experiment experiment(document);
       o->overrides.limit_time_of(experiment);
       return resume_run(std::move(run), experiment, o->from, o->json);
     };

@@ -18,7 +18,7 @@ int NewRun::train(config::Document document,
   if (document.get("name").value_or("").empty()) {
     document.set("name", usual_name, "the file's name");
   }
-  tasks::Experiment experiment(document);
+  run::Experiment experiment(document);
   overrides.limit_time_of(experiment);
   const auto path = std::filesystem::path(runs) / experiment.run().name;
   train::RunDirectory::expect_free(path, force);

@@ -2,14 +2,14 @@
 
 #include "propagator/core/torch_compat.h"
 #include "propagator/kernels/adam.cuh"
-#include "propagator/kernels/cached_attention.cuh"
-#include "propagator/kernels/causal_attention.cuh"
-#include "propagator/kernels/collapse.cuh"
 #include "propagator/kernels/column_sums.cuh"
+#include "propagator/kernels/encoder/cached_attention.cuh"
+#include "propagator/kernels/encoder/causal_attention.cuh"
+#include "propagator/kernels/encoder/collapse.cuh"
+#include "propagator/kernels/encoder/layer_norm.cuh"
+#include "propagator/kernels/encoder/prefix_softmax.cuh"
 #include "propagator/kernels/launch.h"
-#include "propagator/kernels/layer_norm.cuh"
 #include "propagator/kernels/plate_loss.cuh"
-#include "propagator/kernels/prefix_softmax.cuh"
 
 namespace propagator::kernels {
 

@@ -1,12 +1,12 @@
 #pragma once
 
 #include "propagator/kernels/adam.h"
-#include "propagator/kernels/causal_attention.h"
-#include "propagator/kernels/collapse.h"
-#include "propagator/kernels/jet_attention.h"
-#include "propagator/kernels/jet_scan.h"
-#include "propagator/kernels/jet_waves.h"
-#include "propagator/kernels/layer_norm.h"
+#include "propagator/kernels/encoder/causal_attention.h"
+#include "propagator/kernels/encoder/collapse.h"
+#include "propagator/kernels/encoder/layer_norm.h"
+#include "propagator/kernels/jet/jet_attention.h"
+#include "propagator/kernels/jet/jet_scan.h"
+#include "propagator/kernels/jet/jet_wavelet.h"
 #include "propagator/kernels/plate_loss.h"
 #include "propagator/kernels/product.h"
 
@@ -65,33 +65,34 @@ JetScanInputs jet_scan_backward_cuda(const JetScanInputs& in,
                                      const torch::Tensor& grad,
                                      const JetOrders& orders);
 
-torch::Tensor jet_waves_cuda(const torch::Tensor& rows, const torch::Tensor& w1,
-                             const torch::Tensor& w2, const JetOrders& orders);
-WaveWeightGradients jet_waves_backward_cuda(
+torch::Tensor jet_wavelet_cuda(const torch::Tensor& rows,
+                               const torch::Tensor& w1, const torch::Tensor& w2,
+                               const JetOrders& orders);
+WaveletWeightGradients jet_wavelet_backward_cuda(
     const torch::Tensor& rows, const torch::Tensor& grad,
     const torch::Tensor& w1, const torch::Tensor& w2, const JetOrders& orders,
     torch::Tensor dx, torch::Tensor values);
 
 // A layer of waves that ends in one number for each token, without the waves in
 // memory: rows (M, …, width), contiguous, weight (1, width).
-bool jet_waves_dot_cuda_fits(const torch::Tensor& rows,
-                             const torch::Tensor& weight);
-torch::Tensor jet_waves_dot_cuda(const torch::Tensor& rows,
-                                 const torch::Tensor& w1,
-                                 const torch::Tensor& w2,
-                                 const torch::Tensor& weight,
-                                 const torch::Tensor& bias,
-                                 const JetOrders& orders);
-struct WavesDotGradients {
+bool jet_wavelet_dot_cuda_fits(const torch::Tensor& rows,
+                               const torch::Tensor& weight);
+torch::Tensor jet_wavelet_dot_cuda(const torch::Tensor& rows,
+                                   const torch::Tensor& w1,
+                                   const torch::Tensor& w2,
+                                   const torch::Tensor& weight,
+                                   const torch::Tensor& bias,
+                                   const JetOrders& orders);
+struct WaveletDotGradients {
   torch::Tensor rows, weight, bias;
-  WaveWeightGradients waves;
+  WaveletWeightGradients waves;
 };
-WavesDotGradients jet_waves_dot_backward_cuda(const torch::Tensor& rows,
-                                              const torch::Tensor& grad,
-                                              const torch::Tensor& w1,
-                                              const torch::Tensor& w2,
-                                              const torch::Tensor& weight,
-                                              const JetOrders& orders);
+WaveletDotGradients jet_wavelet_dot_backward_cuda(const torch::Tensor& rows,
+                                                  const torch::Tensor& grad,
+                                                  const torch::Tensor& w1,
+                                                  const torch::Tensor& w2,
+                                                  const torch::Tensor& weight,
+                                                  const JetOrders& orders);
 
 // Tokens as `rows`, as wide as a layer of this weight (out, in) makes them; not
 // filled.

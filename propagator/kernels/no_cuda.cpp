@@ -66,24 +66,24 @@ JetScanInputs jet_scan_backward_cuda(const JetScanInputs&, const torch::Tensor&,
                                      const JetOrders&) {
   no_cuda();
 }
-torch::Tensor jet_waves_cuda(const torch::Tensor&, const torch::Tensor&,
-                             const torch::Tensor&, const JetOrders&) {
+torch::Tensor jet_wavelet_cuda(const torch::Tensor&, const torch::Tensor&,
+                               const torch::Tensor&, const JetOrders&) {
   no_cuda();
 }
-WaveWeightGradients jet_waves_backward_cuda(
+WaveletWeightGradients jet_wavelet_backward_cuda(
     const torch::Tensor&, const torch::Tensor&, const torch::Tensor&,
     const torch::Tensor&, const JetOrders&, torch::Tensor, torch::Tensor) {
   no_cuda();
 }
-bool jet_waves_dot_cuda_fits(const torch::Tensor&, const torch::Tensor&) {
+bool jet_wavelet_dot_cuda_fits(const torch::Tensor&, const torch::Tensor&) {
   return false;
 }
-torch::Tensor jet_waves_dot_cuda(const torch::Tensor&, const torch::Tensor&,
-                                 const torch::Tensor&, const torch::Tensor&,
-                                 const torch::Tensor&, const JetOrders&) {
+torch::Tensor jet_wavelet_dot_cuda(const torch::Tensor&, const torch::Tensor&,
+                                   const torch::Tensor&, const torch::Tensor&,
+                                   const torch::Tensor&, const JetOrders&) {
   no_cuda();
 }
-WavesDotGradients jet_waves_dot_backward_cuda(
+WaveletDotGradients jet_wavelet_dot_backward_cuda(
     const torch::Tensor&, const torch::Tensor&, const torch::Tensor&,
     const torch::Tensor&, const torch::Tensor&, const JetOrders&) {
   no_cuda();

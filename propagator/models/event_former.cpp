@@ -8,7 +8,7 @@
 
 #include "propagator/core/error.h"
 #include "propagator/core/random.h"
-#include "propagator/kernels/sensor_tokens.h"
+#include "propagator/kernels/set/sensor_tokens.h"
 #include "propagator/nn/linear.h"
 
 namespace propagator::models {

@@ -1,51 +1,18 @@
 #pragma once
 
-#include <torch/nn/module.h>
-
 #include <functional>
 #include <map>
 #include <memory>
 #include <string>
-#include <vector>
 
-#include "propagator/autodiff/jet.h"
+#include "propagator/autodiff/field_net.h"
 #include "propagator/core/config.h"
 
 namespace propagator::models {
 
-// Where a field lives: D variables, each on an interval, and F fields. `time`
-// is the variable along which a window's tokens follow one another, or -1.
-struct FieldDomain {
-  std::vector<double> low, high;
-  int64_t fields = 1;
-  int64_t time = -1;
-  bool time_is_a_ring = false;  // seen as a cosine, and a sine behind all
-
-  int64_t variables() const { return static_cast<int64_t>(low.size()); }
-};
-
-// A network that maps points to the values of fields there, with derivatives:
-// jets of points (M; N, T, D) → jets of fields (M; N, T, F). T points make a
-// window; a network whose tokens see each other answers for all of them. Every
-// layer is written once, on jets; a plain forward is the jet of a constant.
-class FieldNet : public torch::nn::Module {
- public:
-  virtual autodiff::Jet forward(const autodiff::Jet& points) = 0;
-
-  // (N, T, D) → (N, T, F)
-  torch::Tensor values(const torch::Tensor& points) {
-    return forward(autodiff::Jet::constant(points)).value();
-  }
-  // Sets the weights as the network's document does; by default Xavier's
-  // uniform ones for matrices, 0.01 for biases, 1 and 0 for norms. Each
-  // parameter has a random stream of its own.
-  virtual void initialise(int64_t seed);
-};
-
-// The field network that a task's module is.
-inline FieldNet& as_field_net(torch::nn::Module& model) {
-  return dynamic_cast<FieldNet&>(model);
-}
+using autodiff::as_field_net;
+using autodiff::FieldDomain;
+using autodiff::FieldNet;
 
 // A kind of field network: its options, which also make it.
 class FieldNetOptions {

@@ -19,7 +19,7 @@ struct FieldShape {
 
 // Parts of a forecaster that make a picture; undefined where it has no such
 // part.
-struct Insides {
+struct Internals {
   torch::Tensor time_encoding;    // (T, C)
   torch::Tensor mask;             // (T, T), true where query i sees key j
   torch::Tensor output_emphasis;  // (R, C), mean |weight| behind each node
@@ -50,7 +50,7 @@ class Forecaster : public torch::nn::Module {
   using NextFrames = std::function<torch::Tensor()>;
   virtual void calibrate(const NextFrames&) {}
 
-  virtual Insides insides() const { return {}; }
+  virtual Internals internals() const { return {}; }
   // What one case of `predict_at` costs, about: floating-point operations.
   virtual double work_of(const std::vector<int64_t>& times) const;
   virtual int64_t visible() const = 0;

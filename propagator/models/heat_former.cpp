@@ -299,7 +299,7 @@ double HeatFormer::work_of(const std::vector<int64_t>& times) const {
          2 * nodes * width * (tokens + keys);
 }
 
-Insides HeatFormer::insides() const {
+Internals HeatFormer::internals() const {
   const auto visible = mask().additive(shape_.frames, torch::kFloat32) == 0;
   const auto emphasis =
       output_->weight.detach().abs().mean(1).view({shape_.rows, shape_.cols});

@@ -65,7 +65,7 @@ class HeatFormer : public Forecaster {
 
   void calibrate(const NextFrames& next) override;
 
-  Insides insides() const override;
+  Internals internals() const override;
   double work_of(const std::vector<int64_t>& times) const override;
   int64_t visible() const override { return options_.visible; }
   bool autoregressive() const override { return options_.autoregressive(); }

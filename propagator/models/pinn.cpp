@@ -1,6 +1,6 @@
 #include "propagator/models/pinn.h"
 
-#include "propagator/nn/wave_mlp.h"
+#include "propagator/nn/wavelet_mlp.h"
 
 namespace propagator::models {
 

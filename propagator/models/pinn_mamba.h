@@ -4,7 +4,7 @@
 #include <torch/nn/modules/linear.h>
 
 #include "propagator/models/field_net.h"
-#include "propagator/nn/wave_mlp.h"
+#include "propagator/nn/wavelet_mlp.h"
 
 namespace propagator::models {
 
@@ -74,10 +74,10 @@ class PinnMamba : public FieldNet {
 
  private:
   torch::nn::Linear embed_;
-  nn::Waves before_mixer_, before_mix_, after_mix_;
+  nn::Wavelet before_mixer_, before_mix_, after_mix_;
   MambaMixer mixer_;
   torch::nn::Linear mix_;
-  nn::WaveMlp head_;
+  nn::WaveletMlp head_;
 };
 
 }  // namespace propagator::models

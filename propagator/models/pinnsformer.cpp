@@ -28,16 +28,18 @@ PinnsFormer::PinnsFormer(const PinnsFormerOptions& o, const FieldDomain& domain)
     : embedding_(register_module(
           "embedding", torch::nn::Linear(domain.variables(), o.width))),
       encoder_(register_module(
-          "encoder", nn::WaveStack(nn::WindowAttentionOptions{.width = o.width,
-                                                              .heads = o.heads},
-                                   o.feed_forward, o.blocks))),
+          "encoder",
+          nn::WaveletStack(
+              nn::WindowAttentionOptions{.width = o.width, .heads = o.heads},
+              o.feed_forward, o.blocks))),
       decoder_(register_module(
-          "decoder", nn::WaveStack(nn::WindowAttentionOptions{.width = o.width,
-                                                              .heads = o.heads},
-                                   o.feed_forward, o.blocks))),
+          "decoder",
+          nn::WaveletStack(
+              nn::WindowAttentionOptions{.width = o.width, .heads = o.heads},
+              o.feed_forward, o.blocks))),
       head_(register_module(
-          "head", nn::WaveMlp(std::vector<int64_t>{o.width, o.hidden, o.hidden,
-                                                   domain.fields}))) {}
+          "head", nn::WaveletMlp(std::vector<int64_t>{
+                      o.width, o.hidden, o.hidden, domain.fields}))) {}
 
 autodiff::Jet PinnsFormer::forward(const autodiff::Jet& points) {
   const auto tokens = nn::apply_linear(embedding_, points);

@@ -1,7 +1,7 @@
 #pragma once
 
 #include "propagator/models/field_net.h"
-#include "propagator/nn/wave_block.h"
+#include "propagator/nn/wavelet_block.h"
 
 namespace propagator::models {
 
@@ -20,7 +20,7 @@ struct PinnsFormerOptions : FieldNetOptions {
 
 // PINNsFormer: the tokens of a window through an encoder; a decoder whose
 // queries are the same embedded tokens and whose keys and values are the
-// encoder's; a head of three layers. Waves everywhere in place of norms.
+// encoder's; a head of three layers. Wavelet everywhere in place of norms.
 class PinnsFormer : public FieldNet {
  public:
   PinnsFormer(const PinnsFormerOptions& options, const FieldDomain& domain);
@@ -28,8 +28,8 @@ class PinnsFormer : public FieldNet {
 
  private:
   torch::nn::Linear embedding_;
-  nn::WaveStack encoder_, decoder_;
-  nn::WaveMlp head_;
+  nn::WaveletStack encoder_, decoder_;
+  nn::WaveletMlp head_;
 };
 
 }  // namespace propagator::models

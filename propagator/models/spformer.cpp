@@ -61,7 +61,7 @@ void SpFormerOptions::validate(const FieldDomain& domain) const {
   // direction.
   const bool by_distance =
       position == RelativePosition::kAlibi && axes == PositionAxes::kAll;
-  if (domain.time_is_a_ring && position != RelativePosition::kNone &&
+  if (domain.time_is_periodic && position != RelativePosition::kNone &&
       !by_distance) {
     throw ConfigError("model.position",
                       fmt::format("{} has no derivative by a time that is "
@@ -96,10 +96,10 @@ SpFormer::SpFormer(const SpFormerOptions& o, const FieldDomain& domain)
           torch::nn::Linear(feature_count(o, domain), o.width))),
       decoder_(register_module(
           "decoder",
-          nn::WaveStack(attention(o, domain), o.feed_forward, o.blocks))),
-      head_(register_module(
-          "head", nn::WaveMlp(std::vector<int64_t>{o.width, o.hidden, o.hidden,
-                                                   domain.fields}))) {
+          nn::WaveletStack(attention(o, domain), o.feed_forward, o.blocks))),
+      head_(register_module("head",
+                            nn::WaveletMlp(std::vector<int64_t>{
+                                o.width, o.hidden, o.hidden, domain.fields}))) {
   const auto tensor = [](const std::vector<double>& x) {
     return torch::tensor(x, torch::kFloat64);
   };

@@ -1,7 +1,7 @@
 #pragma once
 
 #include "propagator/models/field_net.h"
-#include "propagator/nn/wave_block.h"
+#include "propagator/nn/wavelet_block.h"
 
 namespace propagator::models {
 
@@ -47,8 +47,8 @@ class SpFormer : public FieldNet {
   SpFormerOptions options_;
   FieldDomain domain_;
   torch::nn::Linear embedding_, feature_embedding_;
-  nn::WaveStack decoder_;
-  nn::WaveMlp head_;
+  nn::WaveletStack decoder_;
+  nn::WaveletMlp head_;
   torch::Tensor low_, span_;   // (D)
   torch::Tensor frequencies_;  // (fourier, D), not trained
 };

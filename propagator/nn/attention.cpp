@@ -6,8 +6,8 @@
 #include <limits>
 
 #include "propagator/core/error.h"
-#include "propagator/kernels/cached_attention.h"
-#include "propagator/kernels/causal_attention.h"
+#include "propagator/kernels/encoder/cached_attention.h"
+#include "propagator/kernels/encoder/causal_attention.h"
 #include "propagator/nn/linear.h"
 
 namespace propagator::nn {

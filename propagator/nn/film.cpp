@@ -2,7 +2,7 @@
 
 #include <torch/utils.h>
 
-#include "propagator/nn/wave_mlp.h"
+#include "propagator/nn/wavelet_mlp.h"
 
 namespace propagator::nn {
 

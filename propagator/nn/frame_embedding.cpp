@@ -3,7 +3,7 @@
 #include <torch/csrc/autograd/custom_function.h>
 #include <torch/utils.h>
 
-#include "propagator/kernels/collapse.h"
+#include "propagator/kernels/encoder/collapse.h"
 #include "propagator/nn/fused_layer.h"
 #include "propagator/nn/linear.h"
 #include "propagator/nn/positional_encoding.h"

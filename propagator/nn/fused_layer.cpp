@@ -6,10 +6,10 @@
 
 #include "propagator/core/torch_compat.h"
 #include "propagator/kernels/beside.h"
-#include "propagator/kernels/causal_attention.h"
 #include "propagator/kernels/column_sums.h"
-#include "propagator/kernels/layer_norm.h"
-#include "propagator/kernels/prefix_softmax.h"
+#include "propagator/kernels/encoder/causal_attention.h"
+#include "propagator/kernels/encoder/layer_norm.h"
+#include "propagator/kernels/encoder/prefix_softmax.h"
 #include "propagator/kernels/product.h"
 
 namespace propagator::nn {

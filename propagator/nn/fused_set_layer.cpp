@@ -4,7 +4,7 @@
 #include <torch/csrc/autograd/custom_function.h>
 
 #include "propagator/core/torch_compat.h"
-#include "propagator/kernels/set_layer.h"
+#include "propagator/kernels/set/set_layer.h"
 #include "propagator/nn/fused_layer.h"
 
 namespace propagator::nn {

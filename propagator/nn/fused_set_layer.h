@@ -4,7 +4,7 @@
 
 #include <vector>
 
-#include "propagator/kernels/packed_sets.h"
+#include "propagator/kernels/set/packed_sets.h"
 
 namespace propagator::nn {
 

@@ -1,7 +1,7 @@
 #include "propagator/nn/linear.h"
 
 #include "propagator/core/torch_compat.h"
-#include "propagator/kernels/few_rows_linear.h"
+#include "propagator/kernels/encoder/few_rows_linear.h"
 #include "propagator/nn/fused_layer.h"
 
 namespace propagator::nn {

@@ -6,7 +6,7 @@
 #include <stdexcept>
 #include <vector>
 
-#include "propagator/kernels/jet_scan.h"
+#include "propagator/kernels/jet/jet_scan.h"
 
 namespace propagator::nn {
 namespace {

@@ -5,7 +5,7 @@
 #include <algorithm>
 
 #include "propagator/core/error.h"
-#include "propagator/kernels/set_attention.h"
+#include "propagator/kernels/set/set_attention.h"
 #include "propagator/nn/linear.h"
 
 namespace propagator::nn {

@@ -7,7 +7,7 @@
 #include <stdexcept>
 
 #include "propagator/core/random.h"
-#include "propagator/nn/wave_mlp.h"
+#include "propagator/nn/wavelet_mlp.h"
 
 namespace propagator::nn {
 namespace {

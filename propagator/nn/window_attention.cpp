@@ -3,8 +3,8 @@
 #include <cmath>
 #include <numbers>
 
-#include "propagator/kernels/jet_attention.h"
-#include "propagator/nn/wave_mlp.h"
+#include "propagator/kernels/jet/jet_attention.h"
+#include "propagator/nn/wavelet_mlp.h"
 
 namespace propagator::nn {
 namespace {

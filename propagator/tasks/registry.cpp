@@ -4,9 +4,9 @@
 #include "propagator/models/field_net.h"
 #include "propagator/models/forecaster.h"
 #include "propagator/models/locator.h"
-#include "propagator/tasks/forecast.h"
-#include "propagator/tasks/locate.h"
-#include "propagator/tasks/solve.h"
+#include "propagator/tasks/forecast/forecast.h"
+#include "propagator/tasks/locate/locate.h"
+#include "propagator/tasks/solve/solve.h"
 
 namespace propagator::tasks {
 namespace {

@@ -95,7 +95,7 @@ struct NamedFigure {
 
 // A key that nothing looks at beside the others as they are set, or all keys
 // that begin so.
-struct IdleKey {
+struct UnusedOption {
   std::string key;
   std::string why;
 };
@@ -114,7 +114,7 @@ class Task {
   // ConfigError if fields contradict one another.
   virtual void validate() = 0;
   // Its own keys that are without effect. After validate.
-  virtual std::vector<IdleKey> idle_keys() const { return {}; }
+  virtual std::vector<UnusedOption> unused_options() const { return {}; }
 
   // What a configuration means to the task, in lines for `check`; ConfigError
   // if it cannot be meant. After validate.

@@ -17,7 +17,7 @@ namespace propagator::train {
 namespace {
 
 // In front of the names of L-BFGS's and of the task's tensors in a checkpoint.
-constexpr std::string_view kNewton = "lbfgs.";
+constexpr std::string_view kQuasiNewton = "lbfgs.";
 constexpr std::string_view kTask = "task.";
 
 // A training that has not gained for so many validations, and is so many times
@@ -99,9 +99,9 @@ void TrainOptions::describe(config::Schema& s) {
 
 void TrainOptions::validate() const { optimizer.validate(); }
 
-std::vector<IdleKey> TrainOptions::idle_keys() const {
-  std::vector<IdleKey> idle;
-  if (!by_newton_alone()) return idle;
+std::vector<UnusedOption> TrainOptions::unused_options() const {
+  std::vector<UnusedOption> idle;
+  if (!by_quasi_newton_alone()) return idle;
   for (const char* key :
        {"train.clip", "train.accumulate", "schedule.", "optimizer.beta",
         "optimizer.eps", "optimizer.bias_correction"}) {
@@ -112,7 +112,7 @@ std::vector<IdleKey> TrainOptions::idle_keys() const {
 
 int64_t TrainOptions::steps_per_epoch(int64_t cases) const {
   // A step of L-BFGS is a pass over all cases, however they are parted.
-  if (by_newton_alone() || batch == 0) return 1;
+  if (by_quasi_newton_alone() || batch == 0) return 1;
   return std::max<int64_t>(1, cases / batch / accumulate);
 }
 
@@ -142,9 +142,9 @@ Trainer::Trainer(Task& task, std::shared_ptr<torch::nn::Module> model,
           runtime),
       best_value_(std::numeric_limits<double>::infinity()) {
   if (options.optimizer.kind == OptimizerKind::kLbfgs) {
-    newton_ =
-        std::make_unique<NewtonStep>(task, model_, stepper_.parameters(),
-                                     options.lbfgs, options_.batch, runtime);
+    quasi_newton_ = std::make_unique<QuasiNewtonStep>(
+        task, model_, stepper_.parameters(), options.lbfgs, options_.batch,
+        runtime);
   }
   const int64_t cases = task.size(data::Split::kTrain);
   steps_per_epoch_ = options.steps_per_epoch(cases);
@@ -163,8 +163,9 @@ void Trainer::restore(const Checkpoint& checkpoint) {
   try {
     step_ = state.at("step");
     auto moments = checkpoint.optimizer;
-    const auto history = take(moments, kNewton);
-    if (newton_ && !history.empty()) newton_->optimizer().restore(history);
+    const auto history = take(moments, kQuasiNewton);
+    if (quasi_newton_ && !history.empty())
+      quasi_newton_->optimizer().restore(history);
     const auto made = take(moments, kTask);
     if (!made.empty()) task_.restore(made);
     stepper_.optimizer().restore(moments, state.at("optimizer_steps"));
@@ -227,7 +228,7 @@ StopReason Trainer::run(RunDirectory& run) {
     if (runtime_.device.is_cpu() || logged || validated || due) read_step();
     if (logged) {
       nlohmann::json extra{{"gradient_norm", last_norm_}};
-      if (!by_newton(step_ - 1)) extra["lr"] = lr;
+      if (!by_quasi_newton(step_ - 1)) extra["lr"] = lr;
       write_metrics("train", last_, extra);
     }
     progress.update(step_, [this] { return progress_note(); });
@@ -250,7 +251,7 @@ StopReason Trainer::run(RunDirectory& run) {
   }
   if (step_ != saved_step_) save();
   finish_saving();
-  if (converged()) log::info("L-BFGS stopped: {}", newton_->why());
+  if (converged()) log::info("L-BFGS stopped: {}", quasi_newton_->why());
   if (reason == StopReason::kFinished && step_ < total_steps_) {
     reason = StopReason::kEarlyStop;
   }
@@ -259,8 +260,8 @@ StopReason Trainer::run(RunDirectory& run) {
 
 void Trainer::update(double lr) {
   task_.begin_step(*model_, step_);
-  if (by_newton(step_)) {
-    newton_->run();
+  if (by_quasi_newton(step_)) {
+    quasi_newton_->run();
     return;
   }
   std::vector<int64_t> positions;
@@ -272,7 +273,8 @@ void Trainer::update(double lr) {
 }
 
 void Trainer::read_step() {
-  const auto record = by_newton(step_ - 1) ? newton_->read() : stepper_.read();
+  const auto record =
+      by_quasi_newton(step_ - 1) ? quasi_newton_->read() : stepper_.read();
   last_ = {record.loss, record.terms};
   last_norm_ = record.gradient_norm;
   check_finite(last_);
@@ -297,7 +299,7 @@ std::string Trainer::what_may_help() const {
            "order?";
   }
   const std::string way =
-      by_newton(step_ - 1)
+      by_quasi_newton(step_ - 1)
           ? "another seed, other points or --precision fp64 may help"
           : "lower schedule.lr, or set train.clip=1";
   return saved_step_ > 0 ? way + "; the last checkpoint is good" : way;
@@ -380,9 +382,9 @@ void Trainer::note_validation(const Summary& summary) {
     return;
   }
   const bool fits = last_.total < best_value_;
-  const char* help = fits      ? "more data, or points drawn anew,"
-                     : newton_ ? "more data"
-                               : "a lower schedule.lr or train.clip=1";
+  const char* help = fits            ? "more data, or points drawn anew,"
+                     : quasi_newton_ ? "more data"
+                                     : "a lower schedule.lr or train.clip=1";
   log::warn(
       "the validation loss is {:.0f} times the best, of step {}{}. The best "
       "weights are kept; {} may help",
@@ -410,7 +412,8 @@ void Trainer::save() {
   checkpoint.model = copy_parameters(*model_);
   checkpoint.best = best_.empty() ? checkpoint.model : best_;
   put(checkpoint.optimizer, "", stepper_.optimizer().state());
-  if (newton_) put(checkpoint.optimizer, kNewton, newton_->optimizer().state());
+  if (quasi_newton_)
+    put(checkpoint.optimizer, kQuasiNewton, quasi_newton_->optimizer().state());
   put(checkpoint.optimizer, kTask, task_.state());
   checkpoint.config = config_;
   const bool has_best = std::isfinite(best_value_);

@@ -4,7 +4,7 @@
 
 #include "propagator/core/stopwatch.h"
 #include "propagator/train/checkpoint.h"
-#include "propagator/train/newton_step.h"
+#include "propagator/train/quasi_newton_step.h"
 #include "propagator/train/run_directory.h"
 #include "propagator/train/schedule.h"
 #include "propagator/train/step.h"
@@ -33,7 +33,7 @@ struct TrainOptions {
   // The sections `train`, `schedule`, `optimizer` and `lbfgs`.
   void describe(config::Schema& schema);
   void validate() const;
-  std::vector<IdleKey> idle_keys() const;
+  std::vector<UnusedOption> unused_options() const;
 
   // With so many training cases.
   int64_t steps_per_epoch(int64_t cases) const;
@@ -43,7 +43,7 @@ struct TrainOptions {
   std::optional<int64_t> scheduled_steps(std::optional<int64_t> cases) const;
 
  private:
-  bool by_newton_alone() const {
+  bool by_quasi_newton_alone() const {
     return optimizer.kind == OptimizerKind::kLbfgs && optimizer.handover == 0;
   }
 };
@@ -80,10 +80,10 @@ class Trainer {
   };
 
   void update(double lr);  // one step
-  bool by_newton(int64_t step) const {
-    return newton_ && step >= options_.optimizer.handover;
+  bool by_quasi_newton(int64_t step) const {
+    return quasi_newton_ && step >= options_.optimizer.handover;
   }
-  bool converged() const { return newton_ && newton_->stopped(); }
+  bool converged() const { return quasi_newton_ && quasi_newton_->stopped(); }
   void read_step();  // its numbers into `last_`; NumericalError if bad
   Summary validate();
   void note_validation(const Summary& summary);
@@ -110,7 +110,7 @@ class Trainer {
   std::string config_;
   data::BatchSampler sampler_;
   Step stepper_;
-  std::unique_ptr<NewtonStep> newton_;
+  std::unique_ptr<QuasiNewtonStep> quasi_newton_;
   std::unique_ptr<MetricsFile> metrics_;
   int64_t steps_per_epoch_, total_steps_;
   int64_t validate_every_, checkpoint_every_;

@@ -2,6 +2,7 @@
 
 #include <cmath>
 
+#include "propagator/pde/text/expression.h"
 #include "testing.h"
 
 namespace propagator::autodiff {
@@ -25,7 +26,7 @@ Jet field(const std::string& formula, const std::vector<std::string>& variables,
           const torch::Tensor& points, const DerivativePlan& plan) {
   const auto moving =
       Jet::moving(points, plan.directions(points.options()), plan.layout());
-  const auto jet = Expression::parse(formula, {variables, {}, {}})
+  const auto jet = pde::Expression::parse(formula, {variables, {}, {}})
                        .evaluate({coordinates(moving), {}});
   return jet.linear(
       [](const torch::Tensor& rows) { return rows.unsqueeze(-1); });
@@ -41,7 +42,7 @@ void expect_derivatives(const std::string& formula,
   const auto u = field(formula, variables, points, plan);
   const Symbols symbols{variables, {}, {}};
   for (const auto& orders : needed) {
-    auto expected = Expression::parse(formula, symbols);
+    auto expected = pde::Expression::parse(formula, symbols);
     for (size_t i = 0; i < orders.size(); ++i) {
       for (int64_t k = 0; k < orders[i]; ++k) {
         expected = expected.derivative(static_cast<int64_t>(i));
@@ -157,8 +158,8 @@ TEST(AutodiffDerivativePlan, ValuesAlone) {
 
 TEST(AutodiffDerivativePlan, EnvironmentEvaluatesAnEquation) {
   const Symbols symbols{{"x", "t"}, {"u"}, {}};
-  const auto residual =
-      Expression::parse_equation("u_tt - 4*u_xx + u_xt + x*u = 0", symbols);
+  const auto residual = pde::Expression::parse_equation(
+      "u_tt - 4*u_xx + u_xt + x*u = 0", symbols);
   const DerivativePlan plan(residual.derivatives(), 2);
   const auto points = testing::random({6, 2}, "plan/equation");
   const auto u = field("sin(x)*exp(t)", {"x", "t"}, points, plan);
@@ -172,8 +173,8 @@ TEST(AutodiffDerivativePlan, EnvironmentEvaluatesAnEquation) {
 // Parts of windows (N, T, D): all tokens of some, the first alone of others.
 TEST(AutodiffDerivativePlan, EnvironmentsOfPartsAreThatOfTheWhole) {
   const Symbols symbols{{"x", "t"}, {"u", "v"}, {}};
-  const auto residual =
-      Expression::parse_equation("u_tt - 4*v_xx + t*u*v_x + u = x", symbols);
+  const auto residual = pde::Expression::parse_equation(
+      "u_tt - 4*v_xx + t*u*v_x + u = x", symbols);
   const DerivativePlan plan(residual.derivatives(), 2);
   const auto points = testing::random({6, 3, 2}, "plan/windows");
   const std::vector<torch::Tensor> parts{
@@ -237,7 +238,7 @@ TEST(AutodiffDerivativePlan, ASumOfSecondDerivativesIsOneRow) {
   const auto points = testing::random({7, 3}, "plan/sum");
   const auto u = field(formula, variables, points, plan);
   const auto value = [&](std::vector<int64_t> by) {
-    auto expression = Expression::parse(formula, {variables, {}, {}});
+    auto expression = pde::Expression::parse(formula, {variables, {}, {}});
     for (const int64_t variable : by) {
       expression = expression.derivative(variable);
     }

@@ -46,7 +46,7 @@ TEST(ExplainAttention, HiddenKeysAreThoseOfTheMask) {
     AttentionCase here(mask);
     const auto maps = attention_maps(*here.model, here.subject);
     const int64_t keys = maps.weights.size(3);
-    const auto seen = here.model->insides().mask.slice(1, 0, keys);
+    const auto seen = here.model->internals().mask.slice(1, 0, keys);
     EXPECT_TRUE(torch::equal(maps.weights[1][2].isnan(), seen.logical_not()));
     EXPECT_TRUE(maps.weights.isnan().any().item<bool>());
   }

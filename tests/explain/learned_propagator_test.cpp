@@ -3,7 +3,7 @@
 #include <torch/utils.h>
 
 #include "propagator/core/device.h"
-#include "propagator/tasks/experiment.h"
+#include "propagator/run/experiment.h"
 #include "propagator/train/trainer.h"
 #include "testing.h"
 
@@ -49,7 +49,7 @@ struct TinyPlate {
   }
 
   TemporaryFolder folder;
-  tasks::Experiment experiment;
+  run::Experiment experiment;
   Runtime runtime;
   std::shared_ptr<torch::nn::Module> model;
 };

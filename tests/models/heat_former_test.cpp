@@ -290,15 +290,15 @@ TEST(ModelsHeatFormer, APlateOfOneTemperatureStaysFinite) {
 
 TEST(ModelsHeatFormer, InsidesAreThePartsThatMakeAPicture) {
   const auto model = make(small_options(MaskType::kCausal, Inputs::kPublished));
-  const auto insides = model->insides();
-  EXPECT_EQ(insides.time_encoding.sizes(), (torch::IntArrayRef{12, 16}));
+  const auto internals = model->internals();
+  EXPECT_EQ(internals.time_encoding.sizes(), (torch::IntArrayRef{12, 16}));
   const auto weight = model->named_parameters()["output.weight"];
-  EXPECT_TRUE(near(insides.output_emphasis[4][5],
+  EXPECT_TRUE(near(internals.output_emphasis[4][5],
                    weight[4 * 6 + 5].abs().mean(), kFloat64));
   // Published causal: query i sees the first three keys and those before it.
   for (int64_t i = 0; i < 12; ++i) {
     for (int64_t j = 0; j < 12; ++j) {
-      EXPECT_EQ(insides.mask[i][j].item<bool>(), j < 3 || j < i);
+      EXPECT_EQ(internals.mask[i][j].item<bool>(), j < 3 || j < i);
     }
   }
 }

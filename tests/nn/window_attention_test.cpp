@@ -2,7 +2,7 @@
 
 #include <torch/utils.h>
 
-#include "propagator/nn/wave_block.h"
+#include "propagator/nn/wavelet_block.h"
 #include "testing.h"
 
 namespace propagator::nn {

@@ -4,7 +4,7 @@
 #include <memory>
 #include <optional>
 
-#include "propagator/tasks/experiment.h"
+#include "propagator/run/experiment.h"
 #include "propagator/train/trainer.h"
 
 namespace propagator::testing {
@@ -13,7 +13,7 @@ inline const Runtime kDouble{torch::kCPU, Precision::kFloat64};
 
 // A model of the experiment in float64, with data to evaluate it.
 inline std::shared_ptr<torch::nn::Module> prepared_model(
-    const tasks::Experiment& experiment) {
+    const run::Experiment& experiment) {
   experiment.task().prepare(0, kDouble);
   return experiment.make_model(kDouble);
 }
@@ -21,7 +21,7 @@ inline std::shared_ptr<torch::nn::Module> prepared_model(
 // Trains the experiment in a new folder `run`, from the start or a checkpoint,
 // and reads the checkpoint of that step.
 inline train::Checkpoint trained_to(
-    int64_t step, const tasks::Experiment& experiment, const Runtime& runtime,
+    int64_t step, const run::Experiment& experiment, const Runtime& runtime,
     const std::filesystem::path& run,
     const std::optional<std::filesystem::path>& from) {
   experiment.task().prepare(0, runtime);

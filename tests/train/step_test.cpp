@@ -2,7 +2,7 @@
 
 #include <torch/cuda.h>
 
-#include "propagator/tasks/experiment.h"
+#include "propagator/run/experiment.h"
 #include "testing.h"
 
 namespace propagator::train {
@@ -13,7 +13,7 @@ using propagator::testing::near;
 // The weights after some steps of a small model.
 torch::Tensor weights_after(int64_t steps, const std::string& extra,
                             bool* is_graph = nullptr) {
-  const tasks::Experiment experiment(
+  const run::Experiment experiment(
       config::Document::from_text("plate: {rows: 8, cols: 8, frames: 16}\n"
                                   "data: {cases: 40}\n"
                                   "model: {visible: 3, width: 32, layers: 2, "

@@ -1,0 +1,61 @@
+#pragma once
+
+#include <map>
+#include <nlohmann/json.hpp>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "propagator/bench/timing.h"
+#include "propagator/run/experiment.h"
+
+namespace propagator::bench {
+
+struct BenchOptions {
+  int64_t repeats = 0;  // 0: what suits the device
+  int64_t cases = 0;    // of rollout, data, eval, a cache; 0: eval.batch
+};
+
+// What one benchmark measured. Operations are those of its matrix products
+// (data: of its stencil), bytes the least it has to read and write.
+struct BenchResult {
+  std::string name;
+  std::string config_sha256 = {};
+  int64_t cases;
+  Spread ms;
+  double operations, bytes;
+  Shares shares = {};
+  std::optional<double> floor_ms = {};  // of a step's matrix products alone
+
+  double seconds_per_case() const;
+  nlohmann::json to_json() const;
+};
+
+struct BenchKind {
+  std::string name, help;
+  std::string task;    // of the configurations that it measures
+  std::string config;  // measured if the user gives none
+  // Keys and values where the configuration says nothing.
+  std::map<std::string, std::string> settings;
+  // None for `kernels`, which has a table of its own: bench_kernels.h.
+  BenchResult (*measure)(const run::Experiment&, const Runtime&,
+                         const BenchOptions&);
+};
+const std::vector<BenchKind>& all_benches();
+
+// Of one number in the runtime's type.
+double item_bytes(const Runtime& runtime);
+
+// With the user's repeats, if there are any.
+TimingPlan plan_of(const Runtime& runtime, const BenchOptions& options,
+                   const TimingPlan& on_cpu, const TimingPlan& on_gpu);
+// The user's, or those that a test takes at once; on a CPU not too many.
+inline constexpr int64_t kMostCasesOnCpu = 16;
+int64_t cases_of(const run::Experiment& experiment, const Runtime& runtime,
+                 const BenchOptions& options);
+
+BenchResult run_bench(const BenchKind& kind, const run::Experiment& experiment,
+                      const Runtime& runtime, const Limits& limits,
+                      const BenchOptions& options);
+
+}  // namespace propagator::bench

@@ -1,0 +1,98 @@
+#include "propagator/pde/residual/periodic_embedding.h"
+
+#include <torch/utils.h>
+
+#include <algorithm>
+#include <numbers>
+
+namespace propagator::pde {
+
+using pde::Condition;
+
+namespace {
+
+// Whether it matches every field with all derivatives along the variable that
+// the equations leave free.
+bool closes(const pde::Problem& problem, const Condition& condition) {
+  const auto along = static_cast<size_t>(condition.variable);
+  const auto matched = condition.derivatives();
+  for (const auto& derivative : problem.derivatives()) {
+    autodiff::Derivative pure{derivative.field,
+                              std::vector<int64_t>(problem.domain.size(), 0)};
+    const int64_t orders = std::max<int64_t>(derivative.orders[along], 1);
+    for (; pure.orders[along] < orders; ++pure.orders[along]) {
+      if (!matched.contains(pure)) return false;
+    }
+  }
+  return true;
+}
+
+}  // namespace
+
+// A network on rings, as one on the domain: x becomes cos φ, and sin φ comes
+// behind all variables, with φ = 2π (x - low) / length.
+class WithPeriodicEmbedding : public autodiff::FieldNet {
+ public:
+  WithPeriodicEmbedding(std::vector<PeriodicEmbedding::Ring> rings,
+                        std::shared_ptr<autodiff::FieldNet> network)
+      : periodic_(std::move(rings)),
+        network_(register_module("network", std::move(network))) {}
+
+  Jet forward(const Jet& points) override {
+    auto inputs = autodiff::coordinates(points);
+    for (const auto& [variable, low, length] : periodic_) {
+      auto& x = inputs[static_cast<size_t>(variable)];
+      const auto angle = (x - low) * (2 * std::numbers::pi / length);
+      x = autodiff::cos(angle);
+      inputs.push_back(autodiff::sin(angle));
+    }
+    std::vector<torch::Tensor> rows;
+    for (const auto& input : inputs) rows.push_back(input.rows());
+    return network_->forward(Jet(torch::stack(rows, -1), points.layout()));
+  }
+
+  void initialise(int64_t seed) override { network_->initialise(seed); }
+
+ private:
+  std::vector<PeriodicEmbedding::Ring> periodic_;
+  std::shared_ptr<autodiff::FieldNet> network_;
+};
+
+PeriodicEmbedding::PeriodicEmbedding(const pde::Problem& problem) {
+  for (const auto& condition : problem.conditions) {
+    if (!condition.is_periodic() || has(condition)) continue;
+    if (!closes(problem, condition)) continue;
+    const auto& [low, high] =
+        problem.domain[static_cast<size_t>(condition.variable)];
+    periodic_.push_back({condition.variable, low, high - low});
+  }
+}
+
+bool PeriodicEmbedding::has(const Condition& condition) const {
+  return condition.is_periodic() &&
+         std::ranges::any_of(periodic_, [&](const Ring& ring) {
+           return ring.variable == condition.variable;
+         });
+}
+
+autodiff::FieldDomain PeriodicEmbedding::seen(
+    const autodiff::FieldDomain& domain) const {
+  auto seen = domain;
+  for (const auto& ring : periodic_) {
+    const auto at = static_cast<size_t>(ring.variable);
+    if (ring.variable == domain.time) seen.time_is_periodic = true;
+    seen.low[at] = -1;
+    seen.high[at] = 1;
+    seen.low.push_back(-1);
+    seen.high.push_back(1);
+  }
+  return seen;
+}
+
+std::shared_ptr<autodiff::FieldNet> PeriodicEmbedding::close(
+    std::shared_ptr<autodiff::FieldNet> network) const {
+  if (periodic_.empty()) return network;
+  return std::make_shared<WithPeriodicEmbedding>(periodic_, std::move(network));
+}
+
+}  // namespace propagator::pde

@@ -1,0 +1,242 @@
+#include "propagator/pde/text/expression.h"
+
+#include <algorithm>
+#include <cmath>
+#include <stdexcept>
+
+#include "propagator/pde/text/expression_node.h"
+
+namespace propagator::pde {
+namespace {
+
+Jet evaluated(const Node& node, const Environment& environment);
+
+Jet evaluated_sum(const Node& node, const Environment& environment) {
+  std::optional<Jet> total;
+  double constant = 0;
+  for (const auto& term : node.children) {
+    if (term->is_number()) {
+      constant = term->number;
+      continue;
+    }
+    const auto jet = evaluated(*term, environment);
+    total = total ? *total + jet : jet;
+  }
+  return *total + constant;
+}
+
+Jet evaluated_product(const Node& node, const Environment& environment) {
+  std::optional<Jet> total;
+  double constant = 1;
+  for (const auto& factor : node.children) {
+    if (factor->is_number()) {
+      constant = factor->number;
+      continue;
+    }
+    const auto jet = evaluated(*factor, environment);
+    total = total ? *total * jet : jet;
+  }
+  return constant == 1 ? *total : *total * constant;
+}
+
+Jet evaluated_power(const Node& node, const Environment& environment) {
+  const auto& base = *node.children[0];
+  const auto& exponent = *node.children[1];
+  if (exponent.is_number()) {
+    return pow(evaluated(base, environment), exponent.number);
+  }
+  const auto y = evaluated(exponent, environment);
+  if (base.is_number()) return exp(y * std::log(base.number));
+  return exp(y * log(evaluated(base, environment)));
+}
+
+// Of anything but a number, which the node above takes as a double: a tensor
+// of it would have to know the type and device of the others.
+Jet evaluated(const Node& node, const Environment& environment) {
+  switch (node.kind) {
+    case Node::Kind::kVariable:
+      return environment.variables.at(static_cast<size_t>(node.variable));
+    case Node::Kind::kField:
+      if (!environment.field) {
+        throw std::invalid_argument(
+            "[Expression] expected an environment with fields, got none");
+      }
+      return environment.field(node.derivative);
+    case Node::Kind::kSum:
+      return evaluated_sum(node, environment);
+    case Node::Kind::kProduct:
+      return evaluated_product(node, environment);
+    case Node::Kind::kPower:
+      return evaluated_power(node, environment);
+    case Node::Kind::kFunction:
+      return entry(node.function)
+          .jet(evaluated(*node.children[0], environment));
+    case Node::Kind::kNumber:
+      break;
+  }
+  if (environment.variables.empty()) {
+    return Jet::constant(torch::full({}, node.number, torch::kFloat64));
+  }
+  const auto& like = environment.variables[0];
+  auto rows = torch::zeros_like(like.rows());
+  rows[0].fill_(node.number);
+  return {rows, like.layout()};
+}
+
+template <class Visit>
+void for_each_node(const Node& node, Visit&& visit) {
+  visit(node);
+  for (const auto& child : node.children) for_each_node(*child, visit);
+}
+
+NodePtr without(const NodePtr& node, const std::set<Derivative>& derivatives) {
+  std::vector<NodePtr> children;
+  for (const auto& child : node->children) {
+    children.push_back(without(child, derivatives));
+  }
+  switch (node->kind) {
+    case Node::Kind::kField:
+      return derivatives.contains(node->derivative) ? number(0) : node;
+    case Node::Kind::kSum:
+      return sum(children);
+    case Node::Kind::kProduct:
+      return product(children);
+    case Node::Kind::kPower:
+      return power(children[0], children[1]);
+    case Node::Kind::kFunction:
+      return call(node->function, children[0]);
+    case Node::Kind::kVariable:
+    case Node::Kind::kNumber:
+      break;
+  }
+  return node;
+}
+
+// Adds those of factor · node; whether there are constant ones.
+bool add_factors(const Node& node, int64_t order, double factor,
+                 std::map<Derivative, double>& factors) {
+  const auto is_one = [order](const Node& part) {
+    return part.kind == Node::Kind::kField && part.derivative.order() == order;
+  };
+  const auto& parts = node.children;
+  if (is_one(node)) {
+    factors[node.derivative] += factor;
+    return true;
+  }
+  if (node.kind == Node::Kind::kSum) {
+    return std::ranges::all_of(parts, [&](const NodePtr& part) {
+      return add_factors(*part, order, factor, factors);
+    });
+  }
+  if (node.kind == Node::Kind::kProduct && parts.size() == 2 &&
+      parts[0]->is_number()) {
+    return add_factors(*parts[1], order, factor * parts[0]->number, factors);
+  }
+  bool none = true;
+  for_each_node(node, [&](const Node& part) { none &= !is_one(part); });
+  return none;
+}
+
+}  // namespace
+
+Expression::Expression()
+    : Expression(number(0), std::make_shared<const Symbols>()) {}
+
+Expression::Expression(NodePtr root, std::shared_ptr<const Symbols> symbols)
+    : root_(std::move(root)), symbols_(std::move(symbols)) {}
+
+Expression Expression::parse(const std::string& text, const Symbols& symbols,
+                             Part part) {
+  return {parse_tree(text, part.from, part.to, /*equation=*/false, symbols),
+          std::make_shared<const Symbols>(symbols)};
+}
+
+Expression Expression::parse_equation(const std::string& text,
+                                      const Symbols& symbols, Part part) {
+  return {parse_tree(text, part.from, part.to, /*equation=*/true, symbols),
+          std::make_shared<const Symbols>(symbols)};
+}
+
+Jet Expression::evaluate(const Environment& environment) const {
+  return evaluated(*root_, environment);
+}
+
+Expression Expression::derivative(int64_t variable) const {
+  if (variable < 0 || variable >= std::ssize(symbols_->variables)) {
+    throw std::invalid_argument(
+        "[Expression] expected the index of a variable");
+  }
+  return {differentiate(root_, variable), symbols_};
+}
+
+std::vector<Expression> Expression::terms() const {
+  if (root_->kind != Node::Kind::kSum) return {*this};
+  std::vector<Expression> terms;
+  for (const auto& term : root_->children) terms.push_back({term, symbols_});
+  return terms;
+}
+
+Expression Expression::without(const std::set<Derivative>& derivatives) const {
+  return {pde::without(root_, derivatives), symbols_};
+}
+
+std::set<Derivative> Expression::derivatives() const {
+  std::set<Derivative> found;
+  for_each_node(*root_, [&found](const Node& node) {
+    if (node.kind == Node::Kind::kField) found.insert(node.derivative);
+  });
+  return found;
+}
+
+std::optional<std::map<Derivative, double>> Expression::factors_of_order(
+    int64_t n) const {
+  std::map<Derivative, double> factors;
+  if (!add_factors(*root_, n, 1, factors)) return std::nullopt;
+  return factors;
+}
+
+bool Expression::has_corners() const {
+  bool found = false;
+  for_each_node(*root_, [&found](const Node& node) {
+    found |=
+        node.kind == Node::Kind::kFunction &&
+        (node.function == Function::kAbs || node.function == Function::kSign);
+  });
+  return found;
+}
+
+std::vector<Expression> Expression::under_roots() const {
+  std::vector<Expression> found;
+  for_each_node(*root_, [&](const Node& node) {
+    const auto is_whole = [](const Node& n) {
+      return n.is_number() && n.number == std::round(n.number);
+    };
+    const bool root =
+        (node.kind == Node::Kind::kFunction &&
+         node.function == Function::kSqrt) ||
+        (node.kind == Node::Kind::kPower && !is_whole(*node.children[1]));
+    if (root) found.push_back({node.children[0], symbols_});
+  });
+  return found;
+}
+
+std::set<int64_t> Expression::variables() const {
+  std::set<int64_t> found;
+  for_each_node(*root_, [&found](const Node& node) {
+    if (node.kind == Node::Kind::kVariable) found.insert(node.variable);
+  });
+  return found;
+}
+
+std::optional<double> Expression::constant() const {
+  if (!root_->is_number()) return std::nullopt;
+  return root_->number;
+}
+
+std::string Expression::text() const { return print(*root_, *symbols_); }
+
+bool Expression::operator==(const Expression& other) const {
+  return same(*root_, *other.root_);
+}
+
+}  // namespace propagator::pde

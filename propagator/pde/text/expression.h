@@ -1,0 +1,83 @@
+#pragma once
+
+#include <functional>
+#include <map>
+#include <memory>
+#include <optional>
+#include <set>
+#include <string>
+#include <vector>
+
+#include "propagator/autodiff/environment.h"
+#include "propagator/pde/text/syntax_error.h"
+
+namespace propagator::pde {
+
+using autodiff::Derivative;
+using autodiff::Environment;
+using autodiff::Jet;
+using autodiff::Symbols;
+
+struct Node;
+
+// A part of a text, in bytes.
+struct Part {
+  size_t from = 0, to = std::string::npos;
+};
+
+// A formula of variables, fields and their derivatives, as an immutable tree:
+//   numbers 1 .5 1e-3, names, + - * / ^ (or **, from the right and before a
+//   sign: -x^2 = -(x^2)), brackets, and one of sin cos tan exp log sqrt tanh
+//   sinh cosh abs sign of an argument in brackets;
+//   derivatives u_xx, u_xt, and d(f, x) or d(f, x, n) of any formula f, which
+//   product and chain rule expand into those of fields.
+// Sums and products are flat, with their numbers folded into one, so that
+// what prints the same is the same tree.
+class Expression {
+ public:
+  Expression();  // 0
+
+  // SyntaxError points at what is wrong; `part` is what to read of `text`.
+  static Expression parse(const std::string& text, const Symbols& symbols,
+                          Part part = {});
+  // a − b of an equation `a = b`; without a `=`, the whole is the residual.
+  static Expression parse_equation(const std::string& text,
+                                   const Symbols& symbols, Part part = {});
+
+  // A number alone has the layout and shape of the first variable.
+  Jet evaluate(const Environment& environment) const;
+  // By one variable, with fields as functions of all of them.
+  Expression derivative(int64_t variable) const;
+
+  // Those of a sum; itself if it is none.
+  std::vector<Expression> terms() const;
+  // With 0 in place of these derivatives of fields.
+  Expression without(const std::set<Derivative>& derivatives) const;
+
+  // Of fields, those without a derivative among them.
+  std::set<Derivative> derivatives() const;
+  // Those that appear themselves, not as what a field depends on.
+  std::set<int64_t> variables() const;
+  // Whether it has a function that is not smooth: abs or sign.
+  bool has_corners() const;
+  // Of what it takes a square root, or a power that is not whole.
+  std::vector<Expression> under_roots() const;
+  std::optional<double> constant() const;
+  // The factors of the derivatives of order n, if it is a sum in which they
+  // stand with constant factors and in no other way.
+  std::optional<std::map<Derivative, double>> factors_of_order(int64_t n) const;
+
+  // With as few brackets as it takes; parses to the same tree.
+  std::string text() const;
+  // The same tree; names do not count.
+  bool operator==(const Expression& other) const;
+
+ private:
+  Expression(std::shared_ptr<const Node> root,
+             std::shared_ptr<const Symbols> symbols);
+
+  std::shared_ptr<const Node> root_;
+  std::shared_ptr<const Symbols> symbols_;
+};
+
+}  // namespace propagator::pde

@@ -1,0 +1,188 @@
+#include "propagator/pde/text/expression_node.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cmath>
+
+namespace propagator::pde {
+namespace {
+
+double sign_of(double x) { return x > 0 ? 1 : x < 0 ? -1 : 0; }
+
+// A step: its derivatives are zero, also at 0.
+Jet sign(const Jet& x) {
+  const auto value = x.value();
+  std::vector<torch::Tensor> f{torch::sign(value)};
+  for (int64_t j = 1; j <= x.layout().order(); ++j) {
+    f.push_back(torch::zeros_like(value));
+  }
+  return compose(x, f);
+}
+
+double finite(double value, const std::string& what) {
+  if (!std::isfinite(value)) {
+    throw FoldingError(what + " has no finite value");
+  }
+  return value == 0 ? 0 : value;  // not -0, which would print as itself
+}
+
+NodePtr with_children(Node::Kind kind, std::vector<NodePtr> children) {
+  Node node;
+  node.kind = kind;
+  for (const auto& child : children) node.size += child->size;
+  node.children = std::move(children);
+  return std::make_shared<const Node>(std::move(node));
+}
+
+}  // namespace
+
+const std::array<FunctionEntry, 11>& functions() {
+  using F = Function;
+  static const std::array<FunctionEntry, 11> all = {{
+      {F::kSin, "sin", std::sin, autodiff::sin},
+      {F::kCos, "cos", std::cos, autodiff::cos},
+      {F::kTan, "tan", std::tan, autodiff::tan},
+      {F::kExp, "exp", std::exp, autodiff::exp},
+      {F::kLog, "log", std::log, autodiff::log},
+      {F::kSqrt, "sqrt", std::sqrt, autodiff::sqrt},
+      {F::kTanh, "tanh", std::tanh, autodiff::tanh},
+      {F::kSinh, "sinh", std::sinh, autodiff::sinh},
+      {F::kCosh, "cosh", std::cosh, autodiff::cosh},
+      {F::kAbs, "abs", std::fabs, autodiff::abs},
+      {F::kSign, "sign", sign_of, sign},
+  }};
+  return all;
+}
+
+const FunctionEntry& entry(Function function) {
+  return functions().at(static_cast<size_t>(function));
+}
+
+const FunctionEntry* find_function(std::string_view name) {
+  const auto found = std::ranges::find_if(
+      functions(), [name](const auto& known) { return known.name == name; });
+  return found == functions().end() ? nullptr : &*found;
+}
+
+bool is_whole(double value) { return value == std::floor(value); }
+
+NodePtr number(double value) {
+  Node node;
+  node.number = finite(value, "this");
+  return std::make_shared<const Node>(std::move(node));
+}
+
+NodePtr variable(int64_t index) {
+  Node node;
+  node.kind = Node::Kind::kVariable;
+  node.variable = index;
+  return std::make_shared<const Node>(std::move(node));
+}
+
+NodePtr field(Derivative derivative) {
+  Node node;
+  node.kind = Node::Kind::kField;
+  node.derivative = std::move(derivative);
+  return std::make_shared<const Node>(std::move(node));
+}
+
+NodePtr sum(const std::vector<NodePtr>& terms) {
+  double constant = 0;
+  std::vector<NodePtr> kept;
+  std::ptrdiff_t place = -1;  // of the number: where the first one stood
+  const auto add = [&](const NodePtr& term) {
+    if (!term->is_number()) {
+      kept.push_back(term);
+      return;
+    }
+    constant += term->number;
+    if (place < 0) place = std::ssize(kept);
+  };
+  for (const auto& term : terms) {
+    if (term->kind != Node::Kind::kSum) {
+      add(term);
+      continue;
+    }
+    for (const auto& inner : term->children) add(inner);
+  }
+  if (kept.empty()) return number(constant);
+  if (constant != 0) kept.insert(kept.begin() + place, number(constant));
+  return kept.size() == 1 ? kept[0]
+                          : with_children(Node::Kind::kSum, std::move(kept));
+}
+
+NodePtr product(const std::vector<NodePtr>& factors) {
+  double constant = 1;
+  std::vector<NodePtr> kept;
+  const auto multiply = [&](const NodePtr& factor) {
+    if (factor->is_number()) {
+      constant *= factor->number;
+    } else {
+      kept.push_back(factor);
+    }
+  };
+  for (const auto& factor : factors) {
+    if (factor->kind != Node::Kind::kProduct) {
+      multiply(factor);
+      continue;
+    }
+    for (const auto& inner : factor->children) multiply(inner);
+  }
+  if (constant == 0 || kept.empty()) return number(constant);
+  if (constant != 1) kept.insert(kept.begin(), number(constant));
+  return kept.size() == 1
+             ? kept[0]
+             : with_children(Node::Kind::kProduct, std::move(kept));
+}
+
+NodePtr power(const NodePtr& base, const NodePtr& exponent) {
+  if (base->is_number() && exponent->is_number()) {
+    return number(finite(
+        std::pow(base->number, exponent->number),
+        fmt::format("{} to the power {}", base->number, exponent->number)));
+  }
+  if (exponent->is_number(0) || base->is_number(1)) return number(1);
+  if (exponent->is_number(1)) return base;
+  if (base->is_number() && base->number <= 0) {
+    throw FoldingError(fmt::format(
+        "{} to a power that is not constant has no value", base->number));
+  }
+  // (x^m)^n = x^(mn) for whole powers, and for any m where n is -1.
+  if (base->kind == Node::Kind::kPower && exponent->is_number() &&
+      base->children[1]->is_number()) {
+    const double inner = base->children[1]->number, outer = exponent->number;
+    if (outer == -1 || (is_whole(inner) && is_whole(outer))) {
+      return power(base->children[0], number(inner * outer));
+    }
+  }
+  return with_children(Node::Kind::kPower, {base, exponent});
+}
+
+NodePtr call(Function function, const NodePtr& argument) {
+  const auto& known = entry(function);
+  if (argument->is_number()) {
+    return number(finite(known.value(argument->number),
+                         fmt::format("{}({})", known.name, argument->number)));
+  }
+  Node node;
+  node.kind = Node::Kind::kFunction;
+  node.function = function;
+  node.children = {argument};
+  node.size = argument->size + 1;
+  return std::make_shared<const Node>(std::move(node));
+}
+
+bool same(const Node& a, const Node& b) {
+  if (&a == &b) return true;
+  if (a.kind != b.kind || a.size != b.size || a.number != b.number ||
+      a.variable != b.variable || a.derivative != b.derivative ||
+      a.function != b.function) {
+    return false;
+  }
+  return std::ranges::equal(
+      a.children, b.children,
+      [](const auto& x, const auto& y) { return same(*x, *y); });
+}
+
+}  // namespace propagator::pde

@@ -1,0 +1,95 @@
+#pragma once
+
+#include <array>
+#include <memory>
+#include <stdexcept>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "propagator/autodiff/derivative.h"
+#include "propagator/autodiff/jet.h"
+
+namespace propagator::pde {
+
+struct Node;
+using NodePtr = std::shared_ptr<const Node>;
+
+enum class Function {
+  kSin,
+  kCos,
+  kTan,
+  kExp,
+  kLog,
+  kSqrt,
+  kTanh,
+  kSinh,
+  kCosh,
+  kAbs,
+  kSign
+};
+
+struct FunctionEntry {
+  Function function;
+  const char* name;
+  double (*value)(double);
+  Jet (*jet)(const Jet&);
+};
+const std::array<FunctionEntry, 11>& functions();
+const FunctionEntry& entry(Function function);
+const FunctionEntry* find_function(std::string_view name);
+
+// A node of an expression. Nodes are made by the functions below alone, which
+// keep these forms: a sum has no sum among its terms and at most one number, a
+// product has no product among its factors and a number only in front; a − b
+// is a + (−1)·b, and a / b is a·b^(−1).
+struct Node {
+  enum class Kind {
+    kNumber,
+    kVariable,
+    kField,
+    kSum,
+    kProduct,
+    kPower,
+    kFunction
+  };
+
+  Kind kind = Kind::kNumber;
+  double number = 0;
+  int64_t variable = 0;
+  Derivative derivative;  // of a field
+  Function function = Function::kSin;
+  std::vector<NodePtr> children;  // terms, factors, (base, exponent), argument
+  size_t size = 1;                // nodes of the whole tree
+
+  bool is_number() const { return kind == Kind::kNumber; }
+  bool is_number(double value) const { return is_number() && number == value; }
+};
+
+// Folding met something that has no value, such as 1/0 or log(-1).
+struct FoldingError : std::domain_error {
+  using std::domain_error::domain_error;
+};
+
+NodePtr number(double value);
+NodePtr variable(int64_t index);
+NodePtr field(Derivative derivative);
+NodePtr sum(const std::vector<NodePtr>& terms);
+NodePtr product(const std::vector<NodePtr>& factors);
+NodePtr power(const NodePtr& base, const NodePtr& exponent);
+NodePtr call(Function function, const NodePtr& argument);
+
+inline NodePtr negative(const NodePtr& x) { return product({number(-1), x}); }
+inline NodePtr reciprocal(const NodePtr& x) { return power(x, number(-1)); }
+
+bool is_whole(double value);
+// ∂/∂x of a tree.
+NodePtr differentiate(const NodePtr& node, int64_t by);
+bool same(const Node& a, const Node& b);
+std::string print(const Node& node, const Symbols& symbols);
+
+// A line's tree; `equation` says whether one `=` may stand in it.
+NodePtr parse_tree(const std::string& text, size_t from, size_t to,
+                   bool equation, const Symbols& symbols);
+
+}  // namespace propagator::pde

@@ -1,0 +1,102 @@
+#pragma once
+
+#include <set>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "propagator/autodiff/derivative_plan.h"
+#include "propagator/core/error.h"
+#include "propagator/pde/text/expression.h"
+
+namespace propagator::pde {
+
+using autodiff::DerivativePlan;
+
+// A problem as its user writes it, line by line:
+//   domain      x in [0, 1]             parameters  c = 2
+//   fields      u  or  u, v             equations   u_tt = c^2*u_xx
+//   conditions  at t=0: u = sin(pi*x)   exact       u = sin(pi*x)*cos(pi*c*t)
+//               on x=1: u_x + 2*u = 0
+//               on boundary: u = 0      (all faces of all variables but time)
+//               periodic x              or  periodic x: u, u_x
+// Bounds, places and parameters are numbers or formulas of (earlier)
+// parameters. The variable named t is time.
+struct ProblemText {
+  std::vector<std::string> domain = {};
+  std::vector<std::string> fields = {};
+  std::vector<std::string> parameters = {};
+  std::vector<std::string> equations = {};
+  std::vector<std::string> conditions = {};
+  std::vector<std::string> exact = {};
+};
+
+// What is wrong with a problem: in which list, at which item from 0, or -1 if
+// it is what the list lacks. `what()` names them and has the picture.
+class ProblemError : public UsageError {
+ public:
+  ProblemError(std::string list, int64_t item, const std::string& what,
+               std::string hint = "");
+  const std::string& list() const { return list_; }
+  int64_t item() const { return item_; }
+
+ private:
+  std::string list_;
+  int64_t item_;
+};
+
+struct Interval {
+  double low = 0, high = 1;
+};
+
+// What must hold on one face of the domain.
+struct Condition {
+  enum class Kind { kEquation, kPeriodic };
+
+  Kind kind = Kind::kEquation;
+  int64_t variable = 0;
+  double at = 0;        // exactly low or high of the variable; periodic: low
+  Expression residual;  // zero there
+  std::vector<Derivative> matched;  // periodic: equal at low and high
+  std::string text;                 // as written
+
+  bool is_periodic() const { return kind == Kind::kPeriodic; }
+  // Whether both hold on one face; a periodic one has two of its own.
+  bool shares_face_with(const Condition& other) const {
+    return !is_periodic() && !other.is_periodic() &&
+           variable == other.variable && at == other.at;
+  }
+  // All that it names.
+  std::set<Derivative> derivatives() const;
+};
+
+struct Problem {
+  Symbols symbols;
+  std::vector<Interval> domain;  // one for each variable
+  std::vector<std::pair<std::string, double>> parameters;  // as they came
+  std::vector<Expression> equations;                       // residuals
+  std::vector<Condition> conditions;
+  std::vector<Expression> exact;     // one for each field, or none
+  std::vector<std::string> remarks;  // what looks odd but may be meant
+
+  // ProblemError says what is wrong, where.
+  static Problem parse(const ProblemText& text);
+
+  int64_t time() const;  // the variable named t, or -1
+  // Everything that the equations name, that the conditions do, or either.
+  std::set<Derivative> derivatives() const;
+  std::set<Derivative> derivatives_on_faces() const;
+  std::set<Derivative> all_derivatives() const;
+  DerivativePlan plan() const;  // of what the equations name
+  // Σ f u_ii, if the equations name second derivatives by two variables or more
+  // as multiples of this sum alone, and the conditions name none; else empty.
+  DerivativePlan::SecondOrderSum second_order_sum() const;
+  // The exact fields on points (M; …, D): (M; …, F).
+  Jet exact_fields(const Jet& points) const;
+  // "on x=0: u_x - u = 0", as it was understood.
+  std::string text(const Condition& condition) const;
+  // What was understood, and how derivatives are computed, for people.
+  std::string describe() const;
+};
+
+}  // namespace propagator::pde

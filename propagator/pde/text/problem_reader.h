@@ -1,0 +1,59 @@
+#pragma once
+
+#include <set>
+#include <string>
+#include <vector>
+
+#include "propagator/pde/text/problem.h"
+#include "propagator/pde/text/tokens.h"
+
+namespace propagator::pde {
+
+// Reads the items of a problem, one list after the other, each with what the
+// lists before it have declared. SyntaxErrors leave as ProblemErrors.
+class ProblemReader {
+ public:
+  Problem read(const ProblemText& text);
+
+ private:
+  // One item, its tokens, and how to point into it.
+  struct Line {
+    const std::string& text;
+    std::vector<Token> tokens;
+
+    explicit Line(const std::string& item)
+        : text(item), tokens(tokenize(item)) {}
+    const Token& end() const { return tokens.back(); }
+    [[noreturn]] void fail(const std::string& sentence, const Token& token,
+                           const std::string& hint = "") const;
+    // SyntaxError unless token `i` is that symbol; `usage` is the hint.
+    void expect(size_t i, const char* symbol, const std::string& usage) const;
+  };
+
+  void read_parameter(const Line& line);
+  void read_interval(const Line& line);
+  void read_fields(const Line& line);
+  void read_equation(const Line& line);
+  void read_condition(const Line& line);
+  void read_exact(const Line& line);
+
+  void read_periodic(const Line& line);
+  // What "u(0, t) = 1" means, "on x=0: u = 1"; empty if it is no such line.
+  std::string with_place(const Line& line) const;
+  void read_boundary(const Line& line, size_t colon);
+  void read_face(const Line& line, size_t colon);
+  double place(const Line& line, const Token& name, Part part) const;
+  Expression residual(const Line& line, Part part) const;
+
+  // A new name, neither reserved nor used.
+  std::string declared(const Line& line, const Token& name);
+  void check_names() const;
+  int64_t variable(const Line& line, const Token& name) const;
+  double constant(const Line& line, Part part) const;
+
+  Problem problem_;
+  std::set<std::string> names_;
+  std::vector<bool> has_exact_;
+};
+
+}  // namespace propagator::pde

@@ -1,0 +1,197 @@
+#include "propagator/run/comparison.h"
+
+#include <algorithm>
+#include <set>
+
+#include "propagator/core/error.h"
+#include "propagator/core/files.h"
+#include "propagator/run/run_report.h"
+#include "propagator/train/history.h"
+#include "propagator/train/run_directory.h"
+
+namespace propagator::run {
+namespace {
+
+using nlohmann::json;
+
+struct Run {
+  std::string name;
+  std::unique_ptr<run::Experiment> experiment;
+  json result;
+  train::History history;
+};
+
+Run open(const fs::path& path) {
+  const auto directory = train::RunDirectory::open(path);
+  const auto document = directory.read_config();
+  auto experiment = std::make_unique<run::Experiment>(document);
+  auto result = read_result(*experiment, directory);
+  Run run{experiment->run().name, std::move(experiment), std::move(result),
+          train::read_history(directory.metrics())};
+  if (run.result.empty()) {
+    throw FileError(
+        fmt::format("{} has no result.json", path.string()),
+        "its training is not finished: `propagator resume` goes on with it");
+  }
+  return run;
+}
+
+// Runs of one name in different folders are told apart by a number.
+void make_names_unique(std::vector<Run>& runs) {
+  std::set<std::string> taken;
+  for (auto& run : runs) {
+    const auto name = run.name;
+    for (int n = 2; !taken.insert(run.name).second; ++n) {
+      run.name = fmt::format("{} ({})", name, n);
+    }
+  }
+}
+
+// A value of result.json, "-" if it has none.
+std::string cell(const json& result, const char* key) {
+  if (!result.contains(key)) return "-";
+  const auto& value = result.at(key);
+  if (value.is_string()) return value.get<std::string>();
+  return value.is_number_float() ? fmt::format("{:.1f}", value.get<double>())
+                                 : value.dump();
+}
+
+report::Table number_table(const std::vector<Run>& runs) {
+  // Plates of other lengths show other frames: a column for every name.
+  std::vector<std::string> names;
+  for (const auto& run : runs) {
+    for (const auto& metric : run.experiment->task().metrics(run.result)) {
+      if (std::ranges::find(names, metric.name) == names.end()) {
+        names.push_back(metric.name);
+      }
+    }
+  }
+  std::vector<std::string> header{"run", "mode"};
+  header.insert(header.end(), names.begin(), names.end());
+  for (const char* name : {"leaks", "parameters", "training (s)", "device"}) {
+    header.push_back(name);
+  }
+  report::Table table(header);
+  for (const auto& run : runs) {
+    const auto metrics = run.experiment->task().metrics(run.result);
+    std::vector<std::string> cells{run.name, run.experiment->task().mode()};
+    for (const auto& name : names) {
+      const auto metric =
+          std::ranges::find(metrics, name, &train::Metric::name);
+      cells.push_back(
+          metric == metrics.end() ? "-" : report::scientific(metric->value));
+    }
+    cells.push_back(
+        cell(run.result.value("leak_audit", json::object()), "leaks"));
+    for (const char* key : {"parameters", "training_seconds", "device"}) {
+      cells.push_back(cell(run.result, key));
+    }
+    table.row(cells);
+  }
+  return table;
+}
+
+// The keys whose values are not the same everywhere; a key that a run's model
+// does not have is "-".
+report::Table configuration_table(const std::vector<Run>& runs) {
+  std::vector<std::string> header{"key"}, keys;
+  std::set<std::string> seen;
+  for (const auto& run : runs) {
+    header.push_back(run.name);
+    for (const auto& field : run.experiment->schema().fields()) {
+      if (seen.insert(field.path).second) keys.push_back(field.path);
+    }
+  }
+  report::Table table(header);
+  for (const auto& key : keys) {
+    if (key == "name") continue;
+    std::vector<std::string> cells{key};
+    std::set<std::string> values;
+    for (const auto& run : runs) {
+      const auto* field = run.experiment->schema().find(key);
+      cells.push_back(field != nullptr ? field->get() : "-");
+      values.insert(cells.back());
+    }
+    if (values.size() > 1) table.row(cells);
+  }
+  return table;
+}
+
+void draw_curves(const std::vector<Run>& runs, report::Report& report) {
+  report::BarChart bars;
+  report::LinePlot loss{.title = "Validation loss",
+                        .x = {.label = "step"},
+                        .y = {.label = "loss", .log = true}};
+  report::LinePlot curves;
+  for (const auto& run : runs) {
+    const auto& task = run.experiment->task();
+    const auto metric = task.metrics(run.result).front();
+    bars.y = {.label = metric.name, .log = true};
+    bars.categories.push_back(run.name);
+    if (bars.bars.empty()) bars.bars.emplace_back();
+    bars.bars[0].values.push_back(metric.value);
+    auto plot = task.curves(run.result);
+    if (!plot.series.empty()) {
+      auto series = plot.series.front();
+      series.name = run.name;
+      plot.series = std::move(curves.series);
+      plot.series.push_back(series);
+      curves = plot;
+    }
+    const auto& validation = run.history.validation;
+    if (!validation.step.empty()) {
+      loss.series.push_back({run.name, validation.step, validation.loss});
+    }
+  }
+  report.figure("metric", bars,
+                "The first number of the table; modes are in the table.");
+  if (!curves.series.empty()) {
+    curves.events.clear();  // they may differ
+    report.figure("curves", curves, "The test of every run.");
+  }
+  if (!loss.series.empty()) {
+    report.figure("loss", loss,
+                  "The loss on the validation cases during training. Losses "
+                  "with different weights, terms or masks do not compare.");
+  }
+}
+
+}  // namespace
+
+fs::path write_comparison(const std::vector<fs::path>& paths,
+                          const fs::path& folder) {
+  std::vector<Run> runs;
+  for (const auto& path : paths) runs.push_back(open(path));
+  for (const auto& run : runs) {
+    const auto& task = run.experiment->run().task;
+    if (task != runs[0].experiment->run().task) {
+      throw UsageError(fmt::format(
+          "expected runs of one task, got {} ({}) and {} ({})", runs[0].name,
+          runs[0].experiment->run().task, run.name, task));
+    }
+  }
+  make_names_unique(runs);
+  report::Report report(
+      folder, "report.html",
+      fmt::format("{}: {} runs", runs[0].experiment->run().task, runs.size()),
+      "Comparison");
+  report.section("Numbers");
+  report.table(number_table(runs));
+  report.section("Curves");
+  draw_curves(runs, report);
+  report.section("Configurations");
+  const auto differences = configuration_table(runs);
+  if (differences.size() == 0) {
+    report.text("The configurations are the same.");
+  } else {
+    report.text("The keys in which the runs differ.");
+    report.table(differences);
+  }
+  report.section("Reproduce it");
+  std::string command = "propagator report";
+  for (const auto& path : paths) command += fmt::format(" {}", path.string());
+  report.verbatim(fmt::format("{} --out {}", command, folder.string()));
+  return report.write();
+}
+
+}  // namespace propagator::run

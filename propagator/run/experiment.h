@@ -1,0 +1,85 @@
+#pragma once
+
+#include <memory>
+#include <optional>
+
+#include "propagator/core/device.h"
+#include "propagator/train/task.h"
+#include "propagator/train/trainer.h"
+
+namespace propagator::run {
+
+struct RunOptions {
+  std::string task;
+  std::string name;
+  int64_t seed = 0;
+  std::string device = "auto";
+  Precision precision = Precision::kFloat32;
+  int64_t threads = 0;
+
+  void describe(config::Schema& schema);
+  void validate() const;
+};
+
+struct ReportOptions {
+  bool page = true;
+  int64_t cases = 4;
+
+  void describe(config::Schema& schema);
+};
+
+struct ReproduceOptions {
+  double most = 0;
+  double document = 0;
+  int64_t seeds = 1;
+
+  void describe(config::Schema& schema);
+};
+
+// One experiment as a configuration describes it: a task with its model, how
+// to train it, and where. Read it from a file, override what you like, and
+// everything else follows.
+class Experiment {
+ public:
+  // Reads, checks bounds and cross-checks; ConfigError with the place.
+  explicit Experiment(const config::Document& document);
+
+  const config::Schema& schema() const { return schema_; }
+  train::Task& task() const { return *task_; }
+  const RunOptions& run() const { return run_; }
+  const train::TrainOptions& train() const { return train_; }
+  // Of this session alone, in place of the configuration's.
+  void limit_time(double seconds) { session_limit_ = seconds; }
+  double time_limit() const {
+    return session_limit_.value_or(train_.time_limit);
+  }
+  const ReportOptions& report() const { return report_; }
+  const ReproduceOptions& reproduce() const { return reproduce_; }
+
+  // What is set without effect, or has another one than it seems; `cases`: how
+  // many there are to train on, if that is known.
+  std::vector<std::string> remarks(std::optional<int64_t> cases) const;
+
+  // Which of its keys make it need less memory.
+  std::string hint_for_memory() const;
+
+  // The resolved configuration, and the SHA-256 of all of it that decides the
+  // numbers (not the run's name, device, threads, time limit or report).
+  std::string yaml() const { return config::to_yaml(schema_, true); }
+  std::string hash() const;
+
+  Runtime make_runtime() const;
+  // A new model with this seed's weights, on the runtime's device.
+  std::shared_ptr<torch::nn::Module> make_model(const Runtime& runtime) const;
+
+ private:
+  RunOptions run_;
+  train::TrainOptions train_;
+  ReportOptions report_;
+  ReproduceOptions reproduce_;
+  std::unique_ptr<train::Task> task_;
+  config::Schema schema_;
+  std::optional<double> session_limit_;
+};
+
+}  // namespace propagator::run

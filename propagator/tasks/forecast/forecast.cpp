@@ -1,0 +1,316 @@
+#include "propagator/tasks/forecast/forecast.h"
+
+#include <torch/utils.h>
+
+#include "propagator/core/error.h"
+#include "propagator/core/progress.h"
+#include "propagator/core/stopwatch.h"
+#include "propagator/kernels/plate_loss.h"
+#include "propagator/tasks/forecast/baselines.h"
+#include "propagator/tasks/loss_weight.h"
+
+namespace propagator::tasks {
+namespace {
+
+using models::as_forecaster;
+using nlohmann::json;
+
+// Enough for a standard deviation to one or two per cent.
+constexpr int64_t kCalibrationCases = 2048;
+constexpr const char* kDataFile = "data";  // in a checkpoint
+
+// Sums of squared errors of each frame, over cases and nodes: (T).
+torch::Tensor squared_error(const torch::Tensor& answer,
+                            const torch::Tensor& truth) {
+  return (answer - truth).to(torch::kFloat64).square().sum({0, 2, 3}).cpu();
+}
+
+// 1 - correlation of predicted and true pattern of each frame, averaged.
+torch::Tensor decorrelation(const torch::Tensor& prediction,
+                            const torch::Tensor& truth) {
+  const auto centred = [](const torch::Tensor& x) {
+    const auto nodes = x.flatten(2);
+    return nodes - nodes.mean(-1, /*keepdim=*/true);
+  };
+  const auto p = centred(prediction), t = centred(truth);
+  return (1 - torch::cosine_similarity(p, t, -1)).mean();
+}
+
+json mse_summary(const torch::Tensor& per_frame, int64_t visible) {
+  const ShownFrames shown(visible, per_frame.size(0));
+  const auto at = [&](int64_t t) { return per_frame[t].item<double>(); };
+  return {{"mse_per_frame", report::numbers(per_frame)},
+          {"mse", per_frame.mean().item<double>()},
+          {"mse_hidden", per_frame.slice(0, visible).mean().item<double>()},
+          {"mse_early", at(shown.early)},
+          {"mse_middle", at(shown.middle)},
+          {"mse_late", at(shown.late)}};
+}
+
+}  // namespace
+
+void ForecastLossOptions::describe(config::Schema& s) {
+  s.field("mse", mse, loss_weight("weight of the mean square error"));
+  s.field("physics", physics,
+          loss_weight("weight of the heat equation's residual"));
+  s.field("boundary", boundary, loss_weight("weight of the edges"));
+  s.field("initial", initial, loss_weight("weight of the visible frames"));
+  s.field("correlation", correlation,
+          loss_weight("weight of 1 - correlation of each frame"));
+  s.field("physics_units", physics_units,
+          {.help = "residual per second (the document), or per time step"});
+  s.field("normalisation", normalisation,
+          {.help = "published divides the residual by its own deviation, which "
+                   "makes the term constant"});
+}
+
+void ForecastEvalOptions::describe(config::Schema& s) {
+  s.field("batch", batch, {.help = "cases at once", .min = 1});
+  s.field("cases", cases, {.help = "of the split; 0: all", .min = 0});
+  s.field("protocol", protocol,
+          {.help = "honest: from the visible frames alone; published: the "
+                   "document's, which feeds the truth"});
+  s.field(
+      "stride", stride,
+      {.help = "frames replaced per pass of the published protocol", .min = 1});
+}
+
+Forecast::Forecast(std::unique_ptr<models::ForecasterOptions> model)
+    : model_options_(std::move(model)) {}
+
+void Forecast::describe(config::Schema& s) {
+  s.section("plate", plate_);
+  s.section("data", data_options_);
+  s.field("model.name", model_name_, {.help = "`propagator list` shows them"});
+  s.section("model", *model_options_);
+  s.section("loss", loss_options_);
+  s.section("eval", eval_options_);
+}
+
+void Forecast::validate() {
+  plate_.validate();
+  model_options_->validate(shape());
+  if (!model_options_->honest() &&
+      eval_options_.protocol == Protocol::kHonest) {
+    throw ConfigError("eval.protocol",
+                      "expected published: a model with published inputs can "
+                      "only be tested on the truth",
+                      "set eval.protocol=published or model.inputs=honest");
+  }
+}
+
+std::string Forecast::mode() const {
+  const bool honest =
+      model_options_->honest() && eval_options_.protocol == Protocol::kHonest;
+  return honest ? "honest" : "published";
+}
+
+models::FieldShape Forecast::shape() const {
+  return {plate_.frames, plate_.rows, plate_.cols};
+}
+
+void Forecast::prepare(int64_t seed, const Runtime& runtime) {
+  data_ = std::make_unique<data::PlateDataset>(plate_, data_options_, seed,
+                                               runtime);
+}
+
+std::shared_ptr<torch::nn::Module> Forecast::make_model() const {
+  return model_options_->make(shape());
+}
+
+void Forecast::calibrate(torch::nn::Module& model) {
+  const int64_t cases = std::min(kCalibrationCases, size(data::Split::kTrain));
+  int64_t done = 0;
+  as_forecaster(model).calibrate([&]() -> torch::Tensor {
+    if (done == cases) return {};
+    const int64_t count = std::min(eval_options_.batch, cases - done);
+    done += count;
+    return data_->range(data::Split::kTrain, done - count, count).frames;
+  });
+}
+
+std::map<std::string, torch::Tensor> Forecast::state() const {
+  if (!data_->fingerprint().defined()) return {};
+  return {{kDataFile, data_->fingerprint()}};
+}
+
+void Forecast::restore(const std::map<std::string, torch::Tensor>& saved) {
+  const auto found = saved.find(kDataFile);
+  const auto& now = data_->fingerprint();
+  // But for the rounding of sums, which depends on the number of threads.
+  if (found == saved.end() || !now.defined() ||
+      torch::allclose(found->second, now, 1e-9, 0)) {
+    return;
+  }
+  throw DataError(fmt::format("{} is not the file that the run was trained on",
+                              data_options_.file),
+                  "bring that file back, or train another run with this one");
+}
+
+int64_t Forecast::size(data::Split split) const { return data_->size(split); }
+
+bool Forecast::data_on_device() const { return data_->in_memory(); }
+
+train::Loss Forecast::loss(torch::nn::Module& model, data::Split split,
+                           const torch::Tensor& positions) {
+  auto& forecaster = as_forecaster(model);
+  const auto batch = data_->batch(split, positions);
+  const auto prediction =
+      forecaster.forward(batch.frames, batch.alpha).to(batch.frames.dtype());
+  const auto per_step = loss_options_.physics_units == PhysicsUnits::kStep
+                            ? batch.dt
+                            : torch::ones_like(batch.dt);
+  const auto diffusion = batch.alpha * per_step;
+  const double dx = plate_.dx(), dy = plate_.dy();
+  const kernels::PlateLossInputs inputs{prediction,
+                                        batch.frames,
+                                        per_step / batch.dt,
+                                        diffusion / (dx * dx),
+                                        diffusion / (dy * dy),
+                                        forecaster.visible()};
+  const kernels::PlateLossWeights weights{
+      loss_options_.mse, loss_options_.physics, loss_options_.boundary,
+      loss_options_.initial};
+  const bool published =
+      loss_options_.normalisation == Normalisation::kPublished;
+  const auto plate = published
+                         ? kernels::plate_loss_reference(inputs, weights, true)
+                         : kernels::plate_loss(inputs, weights);
+  train::Loss loss{plate.total,
+                   {{"mse", weights.mse, plate.terms[0]},
+                    {"physics", weights.physics, plate.terms[1]},
+                    {"boundary", weights.boundary, plate.terms[2]},
+                    {"initial", weights.initial, plate.terms[3]}}};
+  if (loss_options_.correlation > 0) {
+    const auto term = decorrelation(prediction, batch.frames);
+    loss.total = loss.total + loss_options_.correlation * term;
+    loss.terms.push_back(
+        {"correlation", loss_options_.correlation, term.detach()});
+  }
+  return loss;
+}
+
+torch::Tensor Forecast::forecast(
+    models::Forecaster& model, const data::PlateBatch& batch,
+    const std::function<void(int64_t)>& progress) const {
+  if (!model.autoregressive()) return model.forward(batch.frames, batch.alpha);
+  if (eval_options_.protocol == Protocol::kPublished) {
+    return models::published_rollout(model, batch.frames, batch.alpha,
+                                     eval_options_.stride, progress);
+  }
+  return model.predict(batch.frames.narrow(1, 0, model.visible()), batch.alpha,
+                       progress);
+}
+
+json Forecast::evaluate(torch::nn::Module& model, data::Split split) {
+  if (split == data::Split::kAll && data_options_.file.empty()) {
+    throw UsageError(
+        "[forecast] the split all has the plates of training too",
+        "it is for a file that the model has not seen: -s data.file=mine.h5");
+  }
+  const torch::NoGradGuard no_grad;
+  auto& forecaster = as_forecaster(model);
+  model.eval();
+  const int64_t visible = forecaster.visible();
+  const int64_t cases = eval_options_.cases > 0
+                            ? std::min(eval_options_.cases, data_->size(split))
+                            : data_->size(split);
+  auto ours = torch::zeros({plate_.frames}, torch::kFloat64);
+  auto kept = torch::zeros_like(ours), line = torch::zeros_like(ours);
+  double seconds = 0;
+  Progress progress("testing", cases * plate_.frames);
+  for (int64_t n = 0; n < cases; n += eval_options_.batch) {
+    const int64_t count = std::min(eval_options_.batch, cases - n);
+    const auto batch = data_->range(split, n, count);
+    const Stopwatch clock;
+    const auto answer = forecast(forecaster, batch, [&](int64_t frame) {
+      progress.update(n * plate_.frames + frame * count);
+    });
+    ours += squared_error(answer, batch.frames);
+    seconds += clock.seconds();
+    kept += squared_error(keep_last_frame(batch.frames, visible), batch.frames);
+    line += squared_error(line_to_steady_state(plate_, batch.frames, visible),
+                          batch.frames);
+    progress.update((n + count) * plate_.frames);
+  }
+  const auto count = static_cast<double>(cases * plate_.rows * plate_.cols);
+  ours /= count, kept /= count, line /= count;
+  const ShownFrames shown(visible, plate_.frames);
+  json result = mse_summary(ours, visible);
+  if (!std::isfinite(result.at("mse").get<double>())) {
+    throw NumericalError("[eval] the forecast is not finite");
+  }
+  result["split"] = config::name_of(split);
+  result["cases"] = cases;
+  result["protocol"] = config::name_of(eval_options_.protocol);
+  result["visible_frames"] = visible;
+  result["shown_frames"] = {shown.early, shown.middle, shown.late};
+  result["baselines"] = {
+      {"last frame kept", mse_summary(kept, visible)},
+      {"line to the steady state", mse_summary(line, visible)}};
+  result["document_mse"] = document_mse() ? json(*document_mse()) : nullptr;
+  result["evaluation_seconds"] = seconds;
+  return result;
+}
+
+std::string Forecast::predict(torch::nn::Module& model,
+                              const std::string& input,
+                              const std::string& output,
+                              const Runtime& runtime) {
+  const torch::NoGradGuard no_grad;
+  auto& forecaster = as_forecaster(model);
+  model.eval();
+  data::tensor_format(output);  // refuse a bad name before the work
+  const auto reader = data::TensorReader::open(input);
+  const auto got = reader->shape("fields");
+  const int64_t visible = forecaster.visible();
+  if (got.size() != 4 || got[0] < 1 || got[1] < visible ||
+      got[2] != plate_.rows || got[3] != plate_.cols) {
+    throw DataError(
+        fmt::format(
+            "{}: expected 'fields' of shape (N > 0, at least {}, {}, {}), "
+            "got ({})",
+            input, visible, plate_.rows, plate_.cols, fmt::join(got, ", ")),
+        "the first axis is cases, the second time");
+  }
+  if (reader->shape("alpha") != std::vector<int64_t>{got[0]}) {
+    throw DataError(fmt::format("{}: expected 'alpha' of shape ({}), got ({})",
+                                input, got[0],
+                                fmt::join(reader->shape("alpha"), ", ")));
+  }
+  const auto alpha = reader->all("alpha").to(runtime.options());
+  if (!torch::logical_and(torch::isfinite(alpha), alpha > 0)
+           .all()
+           .item<bool>()) {
+    throw DataError(input + ": expected every alpha to be positive");
+  }
+  auto fields = torch::empty({got[0], plate_.frames, plate_.rows, plate_.cols},
+                             runtime.options().device(torch::kCPU));
+  Progress progress("predicting", got[0] * plate_.frames);
+  for (int64_t n = 0; n < got[0]; n += eval_options_.batch) {
+    const int64_t count = std::min(eval_options_.batch, got[0] - n);
+    const auto first = reader->rows("fields", n, count)
+                           .narrow(1, 0, visible)
+                           .to(runtime.options());
+    data::check_finite(first, n, input);
+    const auto answer = forecaster.predict(
+        first, alpha.narrow(0, n, count), [&](int64_t frame) {
+          progress.update(n * plate_.frames + frame * count);
+        });
+    if (!torch::isfinite(answer).all().item<bool>()) {
+      throw NumericalError(
+          fmt::format("[predict] the forecast of cases {} to {} is not finite",
+                      n, n + count - 1),
+          "are the values like those the model was trained on?");
+    }
+    fields.narrow(0, n, count).copy_(answer);
+  }
+  const json note{{"made_by", "propagator predict"},
+                  {"visible_frames", visible}};
+  data::save_tensors(
+      output, {{{"fields", fields}, {"alpha", alpha.cpu()}}, note.dump()});
+  return fmt::format("{} forecasts of {} frames in {}", got[0], plate_.frames,
+                     output);
+}
+
+}  // namespace propagator::tasks

@@ -1,0 +1,279 @@
+#include <torch/utils.h>
+
+#include "propagator/tasks/forecast/forecast.h"
+
+// What a forecast shows: its table, its curves, its pictures.
+
+namespace propagator::tasks {
+namespace {
+
+using models::as_forecaster;
+using nlohmann::json;
+using report::HeatMaps;
+using report::LinePlot;
+using report::PanelRow;
+using report::scientific;
+using report::Series;
+
+std::vector<double> counting(size_t count) {
+  std::vector<double> numbers(count);
+  for (size_t n = 0; n < count; ++n) numbers[n] = static_cast<double>(n);
+  return numbers;
+}
+
+// Truth beside prediction at three times, a row for each case, on the case's
+// own scale; and their differences.
+void draw_panels(const report::FieldSeries& series, const ShownFrames& shown,
+                 report::Report& report) {
+  HeatMaps fields{.title = "Truth and prediction",
+                  .x = series.x,
+                  .y = series.y,
+                  .panel_width = 132,
+                  .panel_height = 132};
+  auto errors = fields;
+  errors.title = "Prediction - truth";
+  errors.panel_width = errors.panel_height = 190;
+  for (size_t n = 0; n < series.cases.size(); ++n) {
+    const auto index = static_cast<int64_t>(n);
+    const auto range = range_of(series, index);
+    PanelRow pairs{.label = series.cases[n],
+                   .bar_label = series.label(),
+                   .range = std::pair(range.low, range.high)};
+    PanelRow difference{.label = series.cases[n],
+                        .bar_label = "error",
+                        .scale = report::Scale::kDiverging};
+    for (const int64_t t : {shown.early, shown.middle, shown.late}) {
+      const auto truth = series.truth[index][t];
+      const auto prediction = series.prediction[index][t];
+      pairs.panels.push_back({fmt::format("truth, t = {}", t), truth});
+      pairs.panels.push_back(
+          {fmt::format("prediction, t = {}", t), prediction});
+      difference.panels.push_back(
+          {fmt::format("t = {}", t), prediction - truth});
+    }
+    fields.rows.push_back(pairs);
+    errors.rows.push_back(difference);
+  }
+  report.figure(
+      "fields", fields,
+      fmt::format("Truth beside prediction at frames {}, {} and {} "
+                  "of {} cases that were not trained on; one scale "
+                  "a row.",
+                  shown.early, shown.middle, shown.late, series.cases.size()));
+  report.figure("errors", errors,
+                "What is left when the truth is taken away; one scale a row, "
+                "white is no error.");
+}
+
+}  // namespace
+
+std::optional<double> Forecast::document_mse() const {
+  using enum physics::PlateConfiguration;
+  struct Row {
+    physics::PlateConfiguration configuration;
+    bool autoregressive;
+    double mse;
+  };
+  // Document 000's test losses; challenge-1 autoregressive is a figure only.
+  static constexpr Row rows[] = {{kBase, false, 1.13e-6},
+                                 {kBase, true, 3.2e-7},
+                                 {kChallenge1, false, 8.43e-7},
+                                 {kChallenge2, false, 2.78e-6},
+                                 {kChallenge2, true, 4.21e-7}};
+  for (const auto& row : rows) {
+    if (row.configuration == plate_.configuration &&
+        row.autoregressive == model_options_->autoregressive()) {
+      return row.mse;
+    }
+  }
+  return std::nullopt;
+}
+
+std::optional<double> Forecast::document_value() const {
+  const bool its_own = plate_.rows == 26 && plate_.cols == 26 &&
+                       plate_.frames == 401 &&
+                       plate_.time_step == physics::TimeStep::kCfl;
+  return its_own ? document_mse() : std::nullopt;
+}
+
+train::Summary Forecast::summary(const json& r) const {
+  const auto& shown = r.at("shown_frames");
+  report::Table table({fmt::format("{} MSE", r.at("split").get<std::string>()),
+                       "all frames", "hidden frames",
+                       fmt::format("frame {}", shown[0].dump()),
+                       fmt::format("frame {}", shown[1].dump()),
+                       fmt::format("frame {}", shown[2].dump())});
+  const auto add = [&](const std::string& name, const json& row) {
+    std::vector<std::string> cells{name};
+    for (const char* key :
+         {"mse", "mse_hidden", "mse_early", "mse_middle", "mse_late"}) {
+      cells.push_back(scientific(row.at(key).get<double>()));
+    }
+    table.row(cells);
+  };
+  add(fmt::format("{} ({})", model_name_, mode()), r);
+  std::vector<std::string> remarks;
+  const auto document = r.value("document_mse", json());
+  if (document.is_number()) {
+    table.row(
+        {"document 000 (published)", scientific(document), "-", "-", "-", "-"});
+    remarks.push_back(
+        "the document's number is of 401 frames of 26 x 26 nodes and of a "
+        "model that sees its answer");
+  }
+  // Baselines are given the visible frames, so the rest is what compares.
+  double best = std::numeric_limits<double>::infinity();
+  for (const auto& [name, row] : r.at("baselines").items()) {
+    add(name, row);
+    best = std::min(best, row.at("mse_hidden").get<double>());
+  }
+  const double ratio = best / r.at("mse_hidden").get<double>();
+  remarks.push_back(fmt::format(
+      "{:.1f} times {} the better baseline on hidden frames, {} cases",
+      ratio >= 1 ? ratio : 1 / ratio, ratio >= 1 ? "below" : "above",
+      r.at("cases").dump()));
+  return {table, remarks};
+}
+
+std::vector<train::Metric> Forecast::metrics(const json& r) const {
+  const auto& shown = r.at("shown_frames");
+  return {{"MSE", r.at("mse")},
+          {"MSE, hidden frames", r.at("mse_hidden")},
+          {fmt::format("MSE, frame {}", shown[0].dump()), r.at("mse_early")},
+          {fmt::format("MSE, frame {}", shown[1].dump()), r.at("mse_middle")},
+          {fmt::format("MSE, frame {}", shown[2].dump()), r.at("mse_late")}};
+}
+
+LinePlot Forecast::curves(const json& r) const {
+  LinePlot plot{
+      .title = "Error of each frame",
+      .x = {.label = "frame"},
+      .y = {.label = "mean square error", .log = true},
+      .events = {{r.at("visible_frames").get<double>(), "first hidden frame"}}};
+  const auto add = [&](const std::string& name, const json& row,
+                       Series::Style style) {
+    if (!row.contains("mse_per_frame")) return;
+    const std::vector<double> mse = row.at("mse_per_frame");
+    plot.series.push_back({name, counting(mse.size()), mse, style});
+  };
+  add(fmt::format("{} ({})", model_name_, mode()), r, Series::Style::kLine);
+  for (const auto& [name, row] : r.at("baselines").items()) {
+    add(name, row, Series::Style::kDashed);
+  }
+  return plot;
+}
+
+std::optional<report::FieldSeries> Forecast::fields(torch::nn::Module& model,
+                                                    data::Split split,
+                                                    int64_t first,
+                                                    int64_t count) {
+  const torch::NoGradGuard no_grad;
+  model.eval();
+  const int64_t available = data_->size(split);
+  if (first < 0 || first >= available) {
+    throw UsageError(fmt::format("expected a case from 0 to {}, got {}",
+                                 available - 1, first));
+  }
+  count = std::min(count, available - first);
+  const auto batch = data_->range(split, first, count);
+  report::FieldSeries series{.quantity = "normalised temperature",
+                             .times = counting(plate_.frames),
+                             .x = x_axis(),
+                             .y = y_axis(),
+                             .truth = batch.frames.cpu()};
+  for (int64_t n = 0; n < count; ++n) {
+    series.cases.push_back(
+        fmt::format("{} case {}", config::name_of(split), first + n));
+  }
+  auto& forecaster = as_forecaster(model);
+  series.prediction = forecast(forecaster, batch, {}).cpu();
+  if (model_options_->honest()) {
+    // These are given, and `predict` returns them as they are.
+    const int64_t visible = forecaster.visible();
+    series.prediction.narrow(1, 0, visible)
+        .copy_(series.truth.narrow(1, 0, visible));
+  }
+  return series;
+}
+
+void Forecast::draw(torch::nn::Module& model, const json& result, int64_t cases,
+                    report::Report& report) {
+  const ShownFrames shown(as_forecaster(model).visible(), plate_.frames);
+  if (!result.empty()) {
+    report.figure("error-per-frame", curves(result),
+                  "Mean square error of each frame over all test cases. The "
+                  "baselines are given the visible frames.");
+  }
+  const auto series = *fields(model, data::Split::kTest, 0, cases);
+  draw_panels(series, shown, report);
+  report.film(series, 0, "film",
+              "The first case over time: truth, prediction and error.");
+  report.text(
+      "Look for yourself: choose a case, move through time, point at a node "
+      "to read it and see its history; a click keeps the node.");
+  report.explorer(series);
+}
+
+void Forecast::draw_model(torch::nn::Module& model, report::Report& report) {
+  const auto internals = as_forecaster(model).internals();
+  if (internals.output_emphasis.defined()) {
+    report.figure(
+        "output-weights",
+        HeatMaps{.title = "Mean |weight| of the output projection",
+                 .x = x_axis(),
+                 .y = y_axis(),
+                 .rows = {{.bar_label = "mean |weight|",
+                           .panels = {{"", internals.output_emphasis}}}},
+                 .panel_width = 280,
+                 .panel_height = 280},
+        "Which nodes the last layer puts its weight on (figure 31 of document "
+        "000).");
+  }
+  if (internals.time_encoding.defined()) {
+    const auto encoding = internals.time_encoding.cpu();
+    const int64_t half = encoding.size(1) / 2;
+    LinePlot waves{.title = "Time encoding, some of its features",
+                   .x = {.label = "frame"},
+                   .y = {.label = "value of the feature"}};
+    for (const int64_t k :
+         {int64_t{0}, half / 8, half / 4, half / 2, half - 1}) {
+      const auto values = report::numbers(encoding.select(1, k));
+      waves.series.push_back(
+          {fmt::format("sine {}", k), counting(values.size()), values});
+    }
+    report.figure("time-encoding", waves,
+                  "How a token is told its time: sines and cosines of "
+                  "falling frequency (figure 6 of document 000).");
+  }
+  if (internals.mask.defined()) {
+    // The corner where something happens; the rest goes on like it.
+    const int64_t visible = as_forecaster(model).visible();
+    const int64_t shown = std::min(plate_.frames, 4 * visible);
+    const auto corner =
+        internals.mask.cpu().slice(0, 0, shown).slice(1, 0, shown);
+    const auto last = static_cast<double>(shown - 1);
+    const auto cells =
+        torch::where(corner, torch::ones({}, torch::kFloat64),
+                     torch::full({}, std::numeric_limits<double>::quiet_NaN(),
+                                 torch::kFloat64));
+    report.figure(
+        "mask",
+        HeatMaps{.title = "Mask of the attention",
+                 .x = {"key (token)", 0, last},
+                 .y = {"query (token)", 0, last},
+                 .rows = {{.panels = {{"", cells}},
+                           .bar = false,
+                           .range = std::pair(0.0, 1.0)}},
+                 .panel_width = 280,
+                 .panel_height = 280},
+        fmt::format("Which token may look at which (yellow), for the first {} "
+                    "tokens; grey is hidden (figures 16 and 17 of document "
+                    "000).{}",
+                    shown,
+                    model_options_->honest() && model_options_->autoregressive()
+                        ? " Token i carries frame i - 1 and predicts frame i."
+                        : ""));
+  }
+}
+
+}  // namespace propagator::tasks

@@ -1,0 +1,110 @@
+#include <cmath>
+#include <set>
+
+#include "propagator/core/log.h"
+#include "propagator/tasks/forecast/forecast.h"
+
+// What explanations of a forecast work on.
+
+namespace propagator::tasks {
+namespace {
+
+using models::as_forecaster;
+
+// Pairs of training cases whose differences span what the data vary in.
+constexpr int64_t kMostPairs = 16;
+
+// Frames from the first hidden to the last, closer together where they begin,
+// with those that are shown.
+std::vector<int64_t> spread_times(int64_t visible, int64_t frames) {
+  constexpr int kCount = 7;
+  const ShownFrames shown(visible, frames);
+  std::set<int64_t> times{shown.early, shown.middle, shown.late};
+  const double ratio =
+      static_cast<double>(frames - 1) / static_cast<double>(visible);
+  for (int n = 0; n < kCount; ++n) {
+    const double share = static_cast<double>(n) / (kCount - 1);
+    times.insert(
+        std::llround(static_cast<double>(visible) * std::pow(ratio, share)));
+  }
+  return {times.begin(), times.end()};
+}
+
+}  // namespace
+
+std::optional<train::AuditSubject> Forecast::audit_subject(
+    torch::nn::Module& model) {
+  auto& forecaster = as_forecaster(model);
+  const auto batch = data_->range(data::Split::kTest, 0, 1);
+  return train::AuditSubject{
+      batch.frames,
+      [&forecaster, alpha = batch.alpha](const torch::Tensor& frames) {
+        return forecaster.forward(frames, alpha);
+      },
+      [&forecaster](int64_t output) {
+        return forecaster.first_hidden(output);
+      }};
+}
+
+std::optional<train::PropagatorSubject> Forecast::propagator_subject(
+    torch::nn::Module& model) {
+  auto& forecaster = as_forecaster(model);
+  const auto times = spread_times(forecaster.visible(), plate_.frames);
+  const auto test = data_->range(data::Split::kTest, 0, 1);
+  if (!plate_.is_stable(test.alpha.item<double>(), test.dt.item<double>())) {
+    log::warn(
+        "the file's time step is too long for our own solver: the learned "
+        "propagator has no true one beside it and is left out");
+    return std::nullopt;
+  }
+  const int64_t pairs =
+      std::min(kMostPairs, data_->size(data::Split::kTrain) / 2);
+  const auto train = data_->range(data::Split::kTrain, 0, 2 * pairs);
+  const auto first = train.frames.select(1, 0);
+
+  // The first `frames` frames of plates that begin with these states.
+  const auto solve = [plate = plate_, test](const torch::Tensor& states,
+                                            int64_t frames) {
+    auto options = plate;
+    options.frames = frames;
+    const int64_t count = states.size(0);
+    const auto each = [&](const torch::Tensor& one) {
+      return one.to(states.dtype()).expand({count}).contiguous();
+    };
+    return physics::solve(options, {states, each(test.alpha), each(test.dt)});
+  };
+  const auto choose = [times](const torch::Tensor& frames) {
+    return frames.index_select(
+        1, torch::tensor(times, torch::kInt64).to(frames.device()));
+  };
+  const bool honest = model_options_->honest();
+  return train::PropagatorSubject{
+      .model =
+          [=, &forecaster,
+           frames = plate_.frames](const torch::Tensor& states) {
+            const auto alpha = test.alpha.expand({states.size(0)});
+            // A published model is given every frame of the truth.
+            if (!honest) {
+              return choose(forecaster.forward(solve(states, frames), alpha));
+            }
+            return forecaster.predict_at(solve(states, forecaster.visible()),
+                                         alpha, times);
+          },
+      .truth =
+          [=, frames = plate_.frames](const torch::Tensor& states) {
+            return choose(solve(states, frames));
+          },
+      .given =
+          [=, visible = forecaster.visible()](const torch::Tensor& states) {
+            return solve(states, visible).slice(1, visible - 1);
+          },
+      .times = times,
+      .state = test.frames[0][0],
+      .ensemble = first.slice(0, 0, pairs) - first.slice(0, pairs),
+      .work = forecaster.work_of(times),
+      .x = x_axis(),
+      .y = y_axis(),
+      .quantity = "response"};
+}
+
+}  // namespace propagator::tasks

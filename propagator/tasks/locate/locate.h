@@ -1,0 +1,145 @@
+#pragma once
+
+#include "propagator/models/locator.h"
+#include "propagator/physics/detector/event_fit.h"
+#include "propagator/train/task.h"
+
+namespace propagator::tasks {
+
+// The network that locates events unless another is chosen.
+inline constexpr const char* kLocator = "hit_former";
+
+enum class LocateLoss { kAuto, kSquares, kLikelihood };
+enum class LocateMetric { kMedian, kResolution };
+
+struct LocateDataOptions {
+  int64_t events = 32000;
+  int64_t held_back = 4000;
+  int64_t redraw_every = 0;
+
+  void describe(config::Schema& schema);
+};
+
+struct LocateEvalOptions {
+  int64_t events = 10000;
+  int64_t classical = 2000;
+  int64_t batch = 1024;
+  LocateMetric metric = LocateMetric::kMedian;
+
+  void describe(config::Schema& schema);
+};
+
+// The fits beside a network, as a result has them and in words.
+struct FitName {
+  const char *key, *text;
+};
+inline constexpr FitName kFits[] = {
+    {"least_squares", "least squares"},
+    {"maximum_likelihood", "maximum likelihood"}};
+
+// Task `locate`: given which sensors of a detector fired, and when, where was
+// the event? Document 002. Events are simulated; classical fits of the same
+// events stand beside the network's answers.
+class Locate : public train::Task {
+ public:
+  explicit Locate(std::unique_ptr<models::LocatorOptions> model);
+
+  void describe(config::Schema& schema) override;
+  std::map<std::string, std::string> defaults() const override;
+  void validate() override;
+  std::vector<std::string> inspect() override;
+  std::string mode() const override;
+  void prepare(int64_t seed, const Runtime& runtime) override;
+  std::shared_ptr<torch::nn::Module> make_model() const override;
+  void initialise(torch::nn::Module& model, int64_t seed) const override;
+  void begin_step(torch::nn::Module& model, int64_t step) override;
+  int64_t size(data::Split split) const override;
+  train::Loss loss(torch::nn::Module& model, data::Split split,
+                   const torch::Tensor& positions) override;
+  bool data_on_device() const override { return !model_options_->reads_back(); }
+  nlohmann::json evaluate(torch::nn::Module& model, data::Split split) override;
+  train::Summary summary(const nlohmann::json& result) const override;
+  std::vector<train::Metric> metrics(
+      const nlohmann::json& result) const override;
+  report::LinePlot curves(const nlohmann::json& result) const override;
+  void draw(torch::nn::Module& model, const nlohmann::json& result,
+            int64_t cases, report::Report& report) override;
+  // Resolution against training, with that of least squares.
+  std::vector<train::NamedFigure> draw_rows(
+      std::span<const train::ReproducedRow> rows) const override;
+  std::string predict(torch::nn::Module& model, const std::string& input,
+                      const std::string& output,
+                      const Runtime& runtime) override;
+
+  const physics::Detector& detector() const { return *detector_; }
+
+ private:
+  // Events on the device that uses them.
+  struct Sample {
+    torch::Tensor vertices, times, hits;  // (N, 3), (N, S), (N, S)
+
+    int64_t size() const { return vertices.size(0); }
+  };
+
+  // Events by how many sensors they hit, and by their shell about the centre.
+  struct Classes {
+    torch::Tensor hits, shells;  // (N)
+  };
+  static constexpr int64_t kRadii = 8;  // shells, of equal thickness
+
+  models::DetectorShape shape() const;
+  // Events of a split; for training those of the round.
+  physics::Events draw_split(data::Split split, int64_t round) const;
+  Sample to_device(const physics::Events& events) const;
+  const Sample& sample(data::Split split) const;
+  // The answers for all events, in parts, on the CPU in float64.
+  models::Located locate(models::Locator& model, const Sample& events) const;
+  // Events per second that the model locates.
+  double rate_of(models::Locator& model, const Sample& events) const;
+  // Medians of the errors of the first events.
+  void add_medians(const std::string& key, const torch::Tensor& error,
+                   const Classes& classes, nlohmann::json& result) const;
+  // Fits of the first `count` test events.
+  void add_fits(const Classes& classes, int64_t count,
+                nlohmann::json& result) const;
+  bool by_likelihood() const;
+  void draw_event(models::Locator& model, int64_t index,
+                  report::Report& report) const;
+  void draw_attention(models::Locator& model, report::Report& report) const;
+
+  physics::DetectorOptions detector_options_;
+  std::string sensors_file_;
+  LocateDataOptions data_options_;
+  std::string model_name_ = kLocator;
+  std::unique_ptr<models::LocatorOptions> model_options_;
+  LocateLoss loss_kind_ = LocateLoss::kAuto;
+  LocateEvalOptions eval_options_;
+
+  std::optional<physics::Detector> detector_;
+  Runtime runtime_;
+  int64_t seed_ = 0;
+  int64_t round_ = 0;  // of the training events
+  std::map<data::Split, Sample> samples_;
+  physics::Events test_events_;
+  torch::Tensor sensors_;  // (S, 3)
+};
+
+}  // namespace propagator::tasks
+
+namespace propagator::config {
+
+template <>
+struct Names<tasks::LocateLoss> {
+  using enum tasks::LocateLoss;
+  static constexpr std::pair<tasks::LocateLoss, const char*> all[] = {
+      {kAuto, "auto"}, {kSquares, "squares"}, {kLikelihood, "likelihood"}};
+};
+
+template <>
+struct Names<tasks::LocateMetric> {
+  using enum tasks::LocateMetric;
+  static constexpr std::pair<tasks::LocateMetric, const char*> all[] = {
+      {kMedian, "median"}, {kResolution, "resolution"}};
+};
+
+}  // namespace propagator::config

@@ -1,0 +1,110 @@
+#include "propagator/pde/residual/periodic_embedding.h"
+#include "propagator/models/field_net.h"
+
+#include "propagator/pde/residual/residuals.h"
+#include "testing.h"
+
+namespace propagator::pde {
+namespace {
+
+using testing::near;
+
+pde::Problem problem(const std::string& condition) {
+  return pde::Problem::parse(
+      {.domain = {"x in [-1, 3]", "t in [0, 1]"},
+       .fields = {"u"},
+       .equations = {"u_t = u_xx"},
+       .conditions = {condition, "at t=0: u = sin(pi*x/2)"}});
+}
+
+// All orders agree at the two ends, and away from them derivatives are those
+// of the answer.
+TEST(PdePeriodicEmbedding, TheAnswerIsPeriodicWithItsDerivatives) {
+  const auto heat = problem("periodic x");
+  const PeriodicEmbedding rings(heat);
+  EXPECT_TRUE(rings.has(heat.conditions[0]));
+  EXPECT_FALSE(rings.has(heat.conditions[1]));
+  const models::FieldDomain domain{{-1, 0}, {3, 1}, 1, 1};
+  const auto seen = rings.seen(domain);
+  EXPECT_EQ(seen.low, (std::vector<double>{-1, 0, -1}));
+  EXPECT_EQ(seen.high, (std::vector<double>{1, 1, 1}));
+  EXPECT_EQ(seen.time, 1);
+  const auto net =
+      rings.close(models::field_nets().at("pinn").options()->make(seen));
+  net->initialise(3);
+  net->to(torch::kFloat64);
+  const Probe probe({{{0, {1, 0}}, {0, {2, 0}}}, 2}, Derivatives::kHonest,
+                    {torch::kCPU, Precision::kFloat64});
+  const auto t = torch::linspace(0, 1, 5, torch::kFloat64);
+  const auto at = [&](double x) {
+    return torch::stack({torch::full_like(t, x), t}, -1).unsqueeze(1);
+  };
+  const auto read = [&](double x, int64_t order) {
+    return probe.at(*net, at(x))
+        .field(Derivative{0, {order, 0}})
+        .value()
+        .flatten();
+  };
+  for (int64_t order = 0; order <= 2; ++order) {
+    EXPECT_TRUE(near(read(-1, order), read(3, order), {1e-9, 1e-12})) << order;
+    EXPECT_GT((read(-1, order) - read(0.5, order)).abs().min().item<double>(),
+              1e-4)
+        << order;
+  }
+  const double h = 1e-5;
+  const auto difference =
+      (net->values(at(1 + h)) - net->values(at(1 - h))).flatten() / (2 * h);
+  EXPECT_TRUE(near(read(1, 1), difference, {1e-6, 1e-8}));
+}
+
+// Along time, a window's tokens on a ring lie in ever other directions from
+// each other, though at one distance.
+TEST(PdePeriodicEmbedding,
+     RelativePositionsAroundTimeAreRefusedUnlessTheyAreDistances) {
+  const auto again =
+      pde::Problem::parse({.domain = {"x in [-1, 3]", "t in [0, 1]"},
+                           .fields = {"u"},
+                           .equations = {"u_t = u_xx + cos(2*pi*t)"},
+                           .conditions = {"periodic t", "on boundary: u = 0"}});
+  const PeriodicEmbedding rings(again);
+  const models::FieldDomain domain{{-1, 0}, {3, 1}, 1, 1};
+  const auto seen = rings.seen(domain);
+  EXPECT_TRUE(seen.time_is_periodic);
+  const auto of = [](const std::string& name) {
+    return models::field_nets().at(name).options();
+  };
+  EXPECT_NO_THROW(of("spformer-rope")->validate(domain));
+  EXPECT_THROW(of("spformer-rope")->validate(seen), ConfigError);
+  for (const std::string name : {"spformer", "spformer-alibi"}) {
+    EXPECT_NO_THROW(of(name)->validate(seen));
+    const auto net = rings.close(of(name)->make(seen));
+    net->initialise(3);
+    net->to(torch::kFloat64);
+    const auto windows =
+        torch::tensor({{0.2, 0.3}, {0.2, 0.4}, {0.2, 0.5}}, torch::kFloat64)
+            .unsqueeze(0);
+    const auto step = torch::tensor({0.0, 1e-5}, torch::kFloat64);
+    const Probe probe({{{0, {0, 1}}}, 2}, Derivatives::kHonest,
+                      {torch::kCPU, Precision::kFloat64});
+    EXPECT_TRUE(near(probe.at(*net, windows).field({0, {0, 1}}).value(),
+                     (net->values(windows + step) - net->values(windows - step))
+                             .squeeze(-1) /
+                         2e-5,
+                     {1e-6, 1e-8}))
+        << name;
+  }
+}
+
+TEST(PdePeriodicEmbedding, AConditionThatAsksForLessIsLeftToTheLoss) {
+  EXPECT_TRUE(PeriodicEmbedding(problem("periodic x: u, u_x"))
+                  .has(problem("periodic x").conditions[0]));
+  const auto less = problem("periodic x: u");
+  const PeriodicEmbedding rings(less);
+  EXPECT_FALSE(rings.has(less.conditions[0]));
+  const auto net =
+      models::field_nets().at("pinn").options()->make({{-1, 0}, {3, 1}, 1, 1});
+  EXPECT_EQ(rings.close(net), net);
+}
+
+}  // namespace
+}  // namespace propagator::pde

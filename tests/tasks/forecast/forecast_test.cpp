@@ -1,0 +1,251 @@
+#include "propagator/tasks/forecast/forecast.h"
+
+#include <torch/utils.h>
+
+#include <numeric>
+
+#include "propagator/core/error.h"
+#include "propagator/models/heat_former.h"
+#include "propagator/run/experiment.h"
+#include "propagator/tasks/forecast/baselines.h"
+#include "testing.h"
+
+namespace propagator::tasks {
+namespace {
+
+using propagator::testing::kFloat64;
+using propagator::testing::near;
+using propagator::testing::TemporaryFolder;
+using propagator::testing::thrown;
+
+constexpr const char* kConfig = R"(
+task: forecast
+precision: fp64
+device: cpu
+plate: {rows: 8, cols: 7, frames: 14}
+data: {cases: 30}
+model: {visible: 3, width: 16, layers: 1, heads: 2, feed_forward: 8}
+)";
+
+std::unique_ptr<run::Experiment> make(
+    const std::vector<std::string>& overrides = {}) {
+  auto document = config::Document::from_text(kConfig, "test.yaml");
+  for (const auto& text : overrides) document.override_with(text);
+  return std::make_unique<run::Experiment>(document);
+}
+
+// A forecaster that knows the answer, or is off by a given amount.
+class Oracle : public models::Forecaster {
+ public:
+  explicit Oracle(double error) : error_(error) {}
+  torch::Tensor forward(const torch::Tensor& frames,
+                        const torch::Tensor&) override {
+    return frames + error_;
+  }
+  torch::Tensor predict(const torch::Tensor&, const torch::Tensor&,
+                        const std::function<void(int64_t)>&) override {
+    return {};
+  }
+  int64_t visible() const override { return 3; }
+  bool autoregressive() const override { return false; }
+  int64_t first_hidden(int64_t) const override { return 3; }
+
+ private:
+  double error_;
+};
+
+double term(const train::Loss& loss, const std::string& name) {
+  for (const auto& t : loss.terms) {
+    if (t.name == name) return t.value.item<double>();
+  }
+  ADD_FAILURE() << "no term " << name;
+  return 0;
+}
+
+TEST(TasksForecast, TruthHasNoLossInEitherUnits) {
+  const auto positions = torch::tensor({0, 1, 2}, torch::kInt64);
+  for (const char* units : {"rate", "step"}) {
+    const auto experiment = make(
+        {std::string("loss.physics_units=") + units, "loss.correlation=1"});
+    experiment->task().prepare(0, experiment->make_runtime());
+    Oracle oracle(0);
+    const auto loss =
+        experiment->task().loss(oracle, data::Split::kTrain, positions);
+    EXPECT_LT(loss.total.item<double>(), 1e-12);
+    EXPECT_LT(term(loss, "physics"), 1e-20);
+  }
+}
+
+TEST(TasksForecast, ConstantErrorInEachTerm) {
+  const auto experiment = make({"loss.correlation=1"});
+  experiment->task().prepare(0, experiment->make_runtime());
+  Oracle oracle(0.5);
+  const auto positions = torch::tensor({0, 5}, torch::kInt64);
+  const auto loss =
+      experiment->task().loss(oracle, data::Split::kTrain, positions);
+  EXPECT_NEAR(term(loss, "mse"), 0.25, 1e-12);
+  EXPECT_NEAR(term(loss, "boundary"), 1, 1e-12);
+  EXPECT_NEAR(term(loss, "initial"), 0.25, 1e-12);
+  EXPECT_LT(term(loss, "physics"), 1e-15);
+  EXPECT_NEAR(term(loss, "correlation"), 0, 1e-12);
+  EXPECT_NEAR(loss.total.item<double>(), 0.25 + 0.1 + 0.025, 1e-12);
+}
+
+TEST(TasksForecast, EvaluationMeasuresWhatItSays) {
+  const auto experiment = make();
+  experiment->task().prepare(0, experiment->make_runtime());
+  Oracle oracle(0.1);
+  const auto result = experiment->task().evaluate(oracle, data::Split::kTest);
+  EXPECT_EQ(result.at("cases"), 3);
+  EXPECT_NEAR(result.at("mse").get<double>(), 0.01, 1e-12);
+  EXPECT_NEAR(result.at("mse_late").get<double>(), 0.01, 1e-12);
+  EXPECT_EQ(result.at("mse_per_frame").size(), 14u);
+  EXPECT_EQ(result.at("shown_frames"), nlohmann::json({4, 7, 13}));
+  const auto& kept = result.at("baselines").at("last frame kept");
+  EXPECT_GT(kept.at("mse_late"), kept.at("mse_early"));
+}
+
+TEST(TasksForecast, BaselinesByHand) {
+  physics::HeatPlateOptions plate;
+  plate.rows = plate.cols = 8;
+  plate.frames = 2000;
+  const auto cases = physics::draw_cases(plate, 0, 0, 2);
+  const auto frames = physics::solve(plate, cases);
+  const auto kept = keep_last_frame(frames, 5);
+  EXPECT_TRUE(torch::equal(kept.select(1, 3), frames.select(1, 3)));
+  EXPECT_TRUE(torch::equal(kept.select(1, 1999), frames.select(1, 4)));
+  const auto line = line_to_steady_state(plate, frames, 5);
+  EXPECT_TRUE(torch::equal(line.select(1, 4), frames.select(1, 4)));
+  // After 2000 steps the plate is at rest, where the line ends.
+  EXPECT_TRUE(near(line.select(1, 1999), frames.select(1, 1999), {0, 1e-9}));
+  // Halfway along the 1995 steps the line is halfway.
+  const auto middle = (line.select(1, 4) + line.select(1, 1999)) / 2;
+  EXPECT_TRUE(near((line.select(1, 1001) + line.select(1, 1002)) / 2, middle,
+                   kFloat64));
+}
+
+TEST(TasksForecast, PredictEqualsForwardAndRefusesBadFiles) {
+  const TemporaryFolder folder;
+  const auto experiment = make();
+  const auto runtime = experiment->make_runtime();
+  const auto model = experiment->make_model(runtime);
+  auto& forecaster = dynamic_cast<models::Forecaster&>(*model);
+  const torch::NoGradGuard no_grad;
+  physics::HeatPlateOptions plate;
+  plate.rows = 8, plate.cols = 7, plate.frames = 3;
+  const auto cases = physics::draw_cases(plate, 9, 0, 5);
+  const auto first = physics::solve(plate, cases);
+  const auto in = (folder / "in.h5").string();
+  const auto out = (folder / "out.h5").string();
+  data::save_tensors(in, {{{"fields", first}, {"alpha", cases.alpha}}, ""});
+  experiment->task().predict(*model, in, out, runtime);
+  EXPECT_TRUE(near(data::load_tensors(out).tensors.at("fields"),
+                   forecaster.predict(first, cases.alpha), kFloat64));
+
+  const auto refused = [&](const torch::Tensor& fields,
+                           const torch::Tensor& alpha) {
+    data::save_tensors(in, {{{"fields", fields}, {"alpha", alpha}}, ""});
+    const auto other = (folder / "refused.h5").string();
+    const auto message = thrown<DataError>(
+        [&] { experiment->task().predict(*model, in, other, runtime); });
+    EXPECT_FALSE(std::filesystem::exists(other));
+    return message;
+  };
+  EXPECT_NE(refused(first.slice(1, 0, 2), cases.alpha).find("at least 3"),
+            std::string::npos);
+  auto broken = first.clone();
+  broken[4][1][2][3] = std::numeric_limits<double>::quiet_NaN();
+  EXPECT_NE(refused(broken, cases.alpha).find("case 4, frame 1, node (2, 3)"),
+            std::string::npos);
+  EXPECT_NE(refused(first, cases.alpha.slice(0, 1)).find("'alpha'"),
+            std::string::npos);
+  EXPECT_NE(refused(first, -cases.alpha).find("positive"), std::string::npos);
+}
+
+TEST(TasksExperiment, SameSeedSameWeightsAndResolvedConfigReadsBack) {
+  const auto a = make(), b = make({"seed=3"});
+  const auto runtime = a->make_runtime();
+  const auto first = a->make_model(runtime), second = a->make_model(runtime);
+  const auto other = b->make_model(runtime);
+  EXPECT_TRUE(torch::equal(first->parameters()[0], second->parameters()[0]));
+  EXPECT_FALSE(torch::equal(first->parameters()[0], other->parameters()[0]));
+  const run::Experiment again(config::Document::from_text(b->yaml(), "copy"));
+  EXPECT_EQ(again.hash(), b->hash());
+  EXPECT_NE(a->hash(), b->hash());
+}
+
+TEST(TasksExperiment, ContradictionsCarryTheirPlace) {
+  const auto heads = thrown<ConfigError>([] { make({"model.heads=3"}); });
+  EXPECT_EQ(heads,
+            "-s model.heads=3: model.heads: expected a divisor of model.width "
+            "= 16, got 3");
+  const auto visible = thrown<ConfigError>([] { make({"plate.frames=3"}); });
+  EXPECT_EQ(visible.find("test.yaml:7:18: model.visible: expected fewer than"),
+            0u)
+      << visible;
+  EXPECT_THROW(make({"model.inputs=published"}), ConfigError);
+  EXPECT_THROW(make({"task=forcast"}), ConfigError);
+  EXPECT_THROW(make({"model.name=heat"}), ConfigError);
+}
+
+TEST(TasksForecast, TheDocumentsNumberIsOfItsOwnPlateOnly) {
+  const std::vector<std::string> size{"plate.rows=26", "plate.cols=26",
+                                      "plate.frames=401", "model.visible=5"};
+  const auto value = [&](const std::string& key) {
+    auto overrides = size;
+    overrides.push_back(key);
+    return make(overrides)->task().document_value();
+  };
+  EXPECT_EQ(value("model.mask=block"), 1.13e-6);
+  EXPECT_EQ(value("model.mask=causal"), 3.2e-7);
+  EXPECT_EQ(value("plate.configuration=challenge-1"), 8.43e-7);
+  EXPECT_FALSE(value("plate.time_step=fixed"));
+  EXPECT_FALSE(value("plate.rows=52"));
+  EXPECT_FALSE(make()->task().document_value());
+}
+
+TEST(TasksForecast, UnitsOfAModelComeFromTheTrainingSplit) {
+  const auto experiment = make({"model.predicts=scaled_change"});
+  const auto runtime = experiment->make_runtime();
+  auto& task = experiment->task();
+  task.prepare(0, runtime);
+  const auto model = experiment->make_model(runtime);
+  task.calibrate(*model);
+  const data::PlateDataset plates(dynamic_cast<Forecast&>(task).plate(),
+                                  dynamic_cast<Forecast&>(task).data_options(),
+                                  0, runtime);
+  const auto frames =
+      plates.range(data::Split::kTrain, 0, plates.size(data::Split::kTrain))
+          .frames;
+  const auto change = frames - frames.narrow(1, 2, 1);
+  EXPECT_TRUE(near(model->named_parameters()["change_scale"],
+                   change.square().mean(0).sqrt(), kFloat64));
+}
+
+// Data, loss, test and forecast on every device, in float64: the same numbers.
+TEST(TasksForecast, DevicesAgree) {
+  for (const std::string mask : {"block", "causal"}) {
+    std::vector<double> losses, errors;
+    for (const auto& device : propagator::testing::devices()) {
+      const auto experiment =
+          make({"device=" + device.str(), "model.mask=" + mask,
+                "model.predicts=scaled_change", "model.scaling=case"});
+      const auto runtime = experiment->make_runtime();
+      auto& task = experiment->task();
+      task.prepare(3, runtime);
+      const auto model = experiment->make_model(runtime);
+      task.calibrate(*model);
+      const auto positions = torch::arange(4, torch::kInt64);
+      losses.push_back(task.loss(*model, data::Split::kTrain, positions)
+                           .total.item<double>());
+      errors.push_back(task.evaluate(*model, data::Split::kTest).at("mse"));
+    }
+    for (size_t n = 1; n < losses.size(); ++n) {
+      EXPECT_NEAR(losses[n], losses[0], 1e-9 * losses[0]) << mask;
+      EXPECT_NEAR(errors[n], errors[0], 1e-9 * errors[0]) << mask;
+    }
+  }
+}
+
+}  // namespace
+}  // namespace propagator::tasks
