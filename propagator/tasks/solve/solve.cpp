@@ -452,7 +452,7 @@ void Solve::prepare(int64_t seed, const Runtime& runtime) {
 
 std::shared_ptr<torch::nn::Module> Solve::make_model() const {
   auto model = initial_conditions_.build_into(
-      periodic_.close(model_options_->make(periodic_.seen(domain()))));
+      periodic_.embed(model_options_->make(periodic_.seen(domain()))));
   if (loss_options_.balance == pde::Balance::kUncertainty) {
     model->register_parameter(kLogVariances,
                               torch::zeros({std::ssize(term_names())}));

@@ -93,6 +93,19 @@ TEST(TasksSolve, BuiltInConditionsAreNoTermsOfTheLoss) {
   EXPECT_EQ(std::ranges::count(lines, "built in: at t=0: u"), 1);
 }
 
+TEST(TasksSolve, AModelOutlivesItsTask) {
+  auto e = std::make_optional(
+      experiment("built_in: yes\nmodel: {name: pinn, width: 8}\n"));
+  const auto model = prepared_model(*e);
+  const auto points = torch::linspace(-1, 1, 10, torch::kFloat64);
+  const auto values = [&] {
+    return models::as_field_net(*model).values(points.view({5, 1, 2}));
+  };
+  const auto before = values();
+  e.reset();
+  EXPECT_TRUE(torch::equal(values(), before));
+}
+
 TEST(TasksSolve, WindowedModelsHaveAllTokensInTheLoss) {
   const auto e = experiment("model: {name: spformer-small}\n");
   const auto model = prepared_model(e);
