@@ -7,6 +7,7 @@
 #include "propagator/data/point_table.h"
 #include "propagator/pde/residual/problem_box.h"
 #include "propagator/tasks/solve/solve.h"
+#include "propagator/tasks/solve/solve_checks.h"
 
 // How a solution is tested and used.
 
@@ -28,68 +29,17 @@ double rms(const Tensor& x) {
   return x.to(torch::kFloat64).square().mean().sqrt().item<double>();
 }
 
-// Σ|error| / Σ|truth| and the same with squares, over points and fields; of a
-// truth that is zero everywhere neither.
-json relative_errors(const Tensor& answer, const Tensor& truth) {
-  const auto error = (answer - truth).to(torch::kFloat64);
-  const auto exact = truth.to(torch::kFloat64);
-  json errors{{"largest_error", error.abs().max().item<double>()}};
-  if (exact.abs().max().item<double>() == 0) return errors;
-  errors["relative_l1"] =
-      (error.abs().sum() / exact.abs().sum()).item<double>();
-  errors["relative_l2"] =
-      (error.square().sum() / exact.square().sum()).sqrt().item<double>();
-  return errors;
-}
-
 }  // namespace
-
-const pde::Reference* Solve::reference() {
-  if (reference_) return &*reference_;
-  const bool possible = !problem_->exact.empty() || eval_options_.classical;
-  if (!possible || !no_reference_.empty()) return nullptr;
-  try {
-    if (problem_->exact.empty()) {
-      log::info("no exact solution is given: looking for a numerical one");
-    }
-    reference_ = pde::reference_at(*problem_, test_points());
-    return &*reference_;
-  } catch (const std::exception& error) {
-    no_reference_ = error.what();
-    log::info("none was found: {}", no_reference_);
-    return nullptr;
-  }
-}
-
-// What a classical method needs for an error like ours.
-json Solve::classical(double error) {
-  try {
-    const auto answer =
-        pde::classical_answer(*problem_, test_points(), *reference(), error);
-    return {{"classical",
-             {{"relative_l2", answer.error},
-              {"seconds", answer.seconds},
-              {"unknowns", answer.unknowns},
-              {"method", answer.description}}}};
-  } catch (const std::exception& problem) {
-    log::info("no classical answer: {}", problem.what());
-    return json::object();
-  }
-}
-
-Tensor Solve::test_points() const {
-  return pde::cell_centres(pde::box_of(*problem_), eval_options_.per_axis);
-}
 
 Solve::Answer Solve::answer_of(models::FieldNet& model) const {
   const torch::NoGradGuard no_grad;
   model.eval();
-  const auto points = test_points();
+  const auto points = reference_.points();
   std::vector<Tensor> fields, residuals_of;
   Progress progress("testing", points.size(0));
   for (int64_t n = 0; n < points.size(0); n += kPart) {
     const auto windows = windows_of(points.slice(0, n, n + kPart));
-    const auto answer = residuals_.answer(model, windows);
+    const auto answer = loss_.residuals().answer(model, windows);
     fields.push_back(answer.fields.select(1, 0));
     residuals_of.push_back(torch::stack(answer.equations, -1).select(1, 0));
     progress.update(n);
@@ -116,15 +66,15 @@ json Solve::evaluate(torch::nn::Module& module, data::Split split) {
   }
   {
     const torch::NoGradGuard no_grad;
-    const auto names = term_names();
+    const auto& names = loss_.term_names();
     // Not where the last training step had them: a test can be repeated.
-    const auto left = residuals_.of_faces(model, first_faces());
+    const auto left = loss_.residuals().of_faces(model, points_.first_faces());
     for (size_t n = 0; n < left.size(); ++n) {
       result["conditions"][names[n + 1]] =
           pde::MeanSquares()({left[n]}).sqrt().item<double>();
     }
   }
-  if (const auto* solution = reference()) {
+  if (const auto* solution = reference_.find()) {
     const auto& truth = solution->fields;
     result.update(relative_errors(answer.fields, truth));
     result["reference_error"] = solution->error;
@@ -142,25 +92,12 @@ json Solve::evaluate(torch::nn::Module& module, data::Split split) {
     }
     if (result.contains("relative_l2")) {
       if (eval_options_.classical) {
-        result.update(classical(result.at("relative_l2")));
+        result.update(reference_.classical(result.at("relative_l2")));
       }
-      result["error_along"] = error_along(answer.fields, truth);
+      result["error_along"] = reference_.error_along(answer.fields, truth);
     }
   }
   return result;
-}
-
-json Solve::error_along(const Tensor& answer, const Tensor& truth) const {
-  const int64_t along = std::max<int64_t>(0, problem_->time());
-  const auto shape =
-      std::vector<int64_t>(problem_->domain.size(), eval_options_.per_axis);
-  const auto squares = [&](const Tensor& x) {
-    auto sums = x.to(torch::kFloat64).square().sum(-1).view(shape);
-    return sums.movedim(along, 0).reshape({eval_options_.per_axis, -1}).sum(1);
-  };
-  // Not by the truth there, which may pass through zero.
-  return report::numbers(
-      (squares(answer - truth) / squares(truth).mean()).sqrt());
 }
 
 train::Summary Solve::summary(const json& result) const {
@@ -252,7 +189,8 @@ std::vector<std::pair<std::string, pde::Expression>> Solve::quantities() const {
               ? "a formula with a comma needs quotes: [\"d(u, x)\"]"
               : error.hint());
     }
-    expect_smooth_enough(all.back().second.derivatives(),
+    expect_smooth_enough(*problem_, model_options_->smoothness(),
+                         all.back().second.derivatives(),
                          "eval.quantities asks for");
   }
   return all;
