@@ -9,9 +9,23 @@
 
 #include <cstdlib>
 
+#include "propagator/core/device.h"
 #include "propagator/core/random.h"
 
 namespace propagator::testing {
+namespace {
+
+// Tests compute as runs do: with the library that suits this CPU.
+class Environment : public ::testing::Environment {
+  void SetUp() override { scope_ = std::make_unique<RuntimeScope>(Runtime{}, 0); }
+  void TearDown() override { scope_.reset(); }
+
+  std::unique_ptr<RuntimeScope> scope_;
+};
+[[maybe_unused]] auto* const environment =
+    ::testing::AddGlobalTestEnvironment(new Environment);
+
+}  // namespace
 
 ::testing::AssertionResult near(const torch::Tensor& a, const torch::Tensor& b,
                                 Tolerance tolerance) {

@@ -29,6 +29,10 @@ struct Derivative {
   auto operator<=>(const Derivative&) const = default;
 };
 
+// Σ f ∂²/∂xᵢ²: the orders of second derivatives by one variable each, and
+// their factors.
+using SecondOrderSum = std::map<std::vector<int64_t>, double>;
+
 // What "u" or "u_xt" means, if it is the name of a field, or of a field and,
 // after an underscore, of variables.
 std::optional<Derivative> derivative_named(const std::string& name,

@@ -3,10 +3,12 @@
 #include <torch/types.h>
 
 #include <map>
+#include <optional>
 #include <set>
 #include <string>
 #include <vector>
 
+#include "propagator/autodiff/direction_search.h"
 #include "propagator/autodiff/environment.h"
 #include "propagator/autodiff/field_rows.h"
 
@@ -26,18 +28,13 @@ class DerivativePlan {
     int64_t direction;
     double weight;  // of its coefficient of the derivative's order
   };
-  using Orders = std::vector<int64_t>;
-  // Second derivatives by one variable each, and their factors in a sum.
-  using SecondOrderSum = std::map<Orders, double>;
 
   DerivativePlan() = default;  // values alone
   // Of D variables. std::invalid_argument if a derivative has not D orders.
   DerivativePlan(const std::set<Derivative>& derivatives, int64_t variables);
-  // One whose second derivatives are all wanted as multiples of one sum Σ f
-  // u_ii and in no other way, which a jet carries in one row (along √|f| of
-  // each axis). It gives the sum, over the first's factor, as the first of
-  // them, and zero as the others: a formula with these factors has its value
-  // from that. An empty sum is none.
+  // With Σ f u_ii as a quantity of its own, which a jet carries in one row
+  // (along √|f| of each axis), and first derivatives beside it. It has none of
+  // the u_ii: std::invalid_argument if one is asked for. An empty sum is none.
   DerivativePlan(const std::set<Derivative>& derivatives, int64_t variables,
                  const SecondOrderSum& sum);
 
@@ -49,6 +46,9 @@ class DerivativePlan {
   // in every plan; for others that are not, std::invalid_argument.
   torch::Tensor derivative(const Jet& fields,
                            const Derivative& derivative) const;
+  // The plan's sum, of one field and over its first factor: u_ii + Σ (f_j /
+  // f_i) u_jj. std::invalid_argument if the plan has none.
+  torch::Tensor second_order_sum(const Jet& fields, int64_t field) const;
   // Points (N, …, D) and all derivatives there, as plain values, for an
   // equation.
   Environment environment(const torch::Tensor& points, const Jet& fields) const;
@@ -66,6 +66,8 @@ class DerivativePlan {
 
  private:
   void expect_layout_of(const Jet& fields) const;
+  FieldRows all_rows(const Jet& fields) const;
+  torch::Tensor summed(const FieldRows& fields, int64_t field) const;
   torch::Tensor combined(const FieldRows& fields,
                          const Derivative& derivative) const;
   void add(const Orders& alpha);
@@ -77,6 +79,7 @@ class DerivativePlan {
   std::vector<double> scales_;  // of the whole numbers
   std::vector<int64_t> reach_;  // the order to which each direction goes
   std::map<Orders, std::vector<Term>> terms_;
+  std::optional<double> sum_weight_;  // of the sum's row, where there is one
   JetLayout layout_;
 };
 

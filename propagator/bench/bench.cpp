@@ -230,41 +230,50 @@ nlohmann::json BenchResult::to_json() const {
 }
 
 const std::vector<BenchKind>& all_benches() {
+  // The time of a step does not depend on how many plates there are.
+  static const std::map<std::string, std::string> kFewPlates{
+      {"data.cases", "256"}};
   static const std::vector<BenchKind> kinds{
       {"heat-step",
        "one training step: data, loss, gradients, optimiser",
        "forecast",
        "forecast/base-block",
        {},
+       kFewPlates,
        bench_step},
       {"rollout",
        "a forecast of all frames from the visible ones",
        "forecast",
        "forecast/base-causal",
        {},
+       kFewPlates,
        bench_rollout},
       {"data",
        "drawing and solving plates",
        "forecast",
        "forecast/base-block",
        {},
+       kFewPlates,
        bench_data},
       {"eval",
        "forecasts of plates and their squared error",
        "forecast",
        "forecast/base-block",
        {},
+       kFewPlates,
        bench_eval},
       {"kernels",
        "each fused operator beside libtorch's plain operations",
        "forecast",
        "forecast/base-block",
        {},
+       kFewPlates,
        nullptr},
       {"locate-step",
        "one training step of a locator",
        "locate",
        "locate/document-2",
+       {},
        {},
        bench_locate_step},
       {"solve-closure",
@@ -277,6 +286,7 @@ const std::vector<BenchKind>& all_benches() {
         {"points.sampling", "grid"},
         {"points.window", "5"},
         {"points.per_axis", "51"}},
+       {},
        bench_closure}};
   return kinds;
 }

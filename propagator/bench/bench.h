@@ -35,8 +35,9 @@ struct BenchKind {
   std::string name, help;
   std::string task;    // of the configurations that it measures
   std::string config;  // measured if the user gives none
-  // Keys and values where the configuration says nothing.
-  std::map<std::string, std::string> settings;
+  // Keys and values where the configuration says nothing; and those that hold
+  // whatever it says.
+  std::map<std::string, std::string> settings, forced;
   // None for `kernels`, which has a table of its own: bench_kernels.h.
   BenchResult (*measure)(const run::Experiment&, const Runtime&,
                          const BenchOptions&);

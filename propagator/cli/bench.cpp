@@ -7,12 +7,12 @@
 #include "propagator/bench/bench.h"
 #include "propagator/bench/kernel_bench.h"
 #include "propagator/cli/commands.h"
-#include "propagator/cli/finish.h"
 #include "propagator/core/error.h"
 #include "propagator/core/log.h"
 #include "propagator/core/machine.h"
 #include "propagator/core/version.h"
 #include "propagator/report/table.h"
+#include "propagator/run/configurations.h"
 #include "propagator/tasks/registry.h"
 
 namespace propagator::cli {
@@ -20,8 +20,7 @@ namespace {
 
 using nlohmann::json;
 
-// The time of a step does not depend on how many plates there are.
-constexpr const char* kPlates = "256";
+constexpr const char* kPerAxis = "points.per_axis";
 
 struct BenchArguments {
   std::vector<std::string> what;
@@ -43,7 +42,7 @@ struct Measured {
 std::vector<bench::BenchKind> fitting(const std::string& config) {
   const auto task = tasks::task_of(
       config.empty() ? config::Document()
-                     : config::Document::from_file(find_config(config)));
+                     : config::Document::from_file(run::find_config(config)));
   std::vector<bench::BenchKind> kinds;
   for (const auto& kind : bench::all_benches()) {
     if (kind.task == task) kinds.push_back(kind);
@@ -72,8 +71,11 @@ std::vector<bench::BenchKind> named(const std::vector<std::string>& what) {
 
 config::Document read_config(const BenchArguments& o,
                              const bench::BenchKind& kind) {
-  const auto file = find_config(o.config.empty() ? kind.config : o.config);
+  const auto file = run::find_config(o.config.empty() ? kind.config : o.config);
   auto document = config::Document::from_file(file);
+  for (const auto& [key, value] : kind.forced) {
+    document.set(key, value, "bench");
+  }
   for (const auto& [key, value] : kind.settings) {
     if (!document.get(key)) document.set(key, value, "bench");
   }
@@ -82,9 +84,8 @@ config::Document read_config(const BenchArguments& o,
                                  kind.name, kind.task,
                                  tasks::task_of(document)));
   }
-  if (kind.task == "forecast") document.set("data.cases", kPlates, "bench");
-  if (kind.task == "solve" && o.per_axis > 0) {
-    document.set("points.per_axis", std::to_string(o.per_axis), "--per-axis");
+  if (o.per_axis > 0 && kind.settings.contains(kPerAxis)) {
+    document.set(kPerAxis, std::to_string(o.per_axis), "--per-axis");
   }
   o.overrides.apply_to(document);
   log::info("{}: {}", kind.name, file.string());
@@ -179,8 +180,9 @@ int bench(const BenchArguments& o) {
   for (const auto& kind : o.what.empty() ? fitting(o.config) : named(o.what)) {
     const run::Experiment experiment(read_config(o, kind));
     m.runtime = experiment.make_runtime();
+    const RuntimeScope scope(m.runtime, experiment.run().threads);
     if (!m.limits) m.limits = bench::measure_limits(m.runtime);
-    with_hint_for_memory(experiment, [&] {
+    run::with_memory_hint(experiment, [&] {
       if (kind.measure == nullptr) {
         m.kernels =
             bench::bench_kernels(experiment, m.runtime, *m.limits, o.bench);

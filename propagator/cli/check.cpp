@@ -1,11 +1,12 @@
 #include <cstdio>
 
 #include "propagator/cli/commands.h"
-#include "propagator/cli/finish.h"
 #include "propagator/core/error.h"
 #include "propagator/core/files.h"
 #include "propagator/core/log.h"
 #include "propagator/nn/init.h"
+#include "propagator/run/configurations.h"
+#include "propagator/run/train.h"
 #include "propagator/train/checkpoint.h"
 
 namespace propagator::cli {
@@ -26,25 +27,24 @@ void print_checked(const run::Experiment& experiment) {
 
 int check_config(const std::string& name, const Overrides& overrides,
                  bool help) {
-  auto document = config::Document::from_file(find_config(name));
+  auto document = config::Document::from_file(run::find_config(name));
   overrides.apply_to(document);
   run::Experiment experiment(document);
-  overrides.limit_time_of(experiment);
+  if (const auto limit = overrides.seconds()) experiment.limit_time(*limit);
   if (help) {
     fmt::print("{}", config::to_help(experiment.schema()));
     return 0;
   }
-  runtime_for_training(experiment);
-  with_hint_for_memory(experiment, [&] { print_checked(experiment); });
+  run::runtime_for_training(experiment);
+  run::with_memory_hint(experiment, [&] { print_checked(experiment); });
   return 0;
 }
 
 int check_run(const std::string& path, const Overrides& overrides) {
   const auto run = train::RunDirectory::open(path);
   auto document = run.read_config();
-  overrides.apply_to_run(document, {"eval."});
+  run::change_run(document, overrides.change(), {"eval."});
   run::Experiment experiment(document);
-  overrides.limit_time_of(experiment);
   const auto model = experiment.task().make_model();
   const auto all = train::list_checkpoints(run.checkpoints());
   for (const auto& directory : all) {

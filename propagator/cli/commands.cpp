@@ -2,7 +2,6 @@
 
 #include <fmt/format.h>
 
-#include <algorithm>
 #include <charconv>
 
 #include "propagator/core/error.h"
@@ -33,19 +32,47 @@ void Overrides::add_model_to(CLI::App& verb, const std::string& help) {
   verb.add_option("--model", model, help);
 }
 
-void Overrides::apply_to(config::Document& document) const {
-  const auto set = [&](const std::optional<std::string>& value, const char* key,
-                       const char* option) {
-    if (value) document.set(key, *value, option);
+namespace {
+
+void set(config::Document& document, const std::optional<std::string>& value,
+         const char* key, const char* option) {
+  if (value) document.set(key, *value, option);
+}
+
+}  // namespace
+
+run::Change Overrides::where() const {
+  return [device = device, threads = threads](config::Document& document) {
+    set(document, device, "device", "--device");
+    set(document, threads, "threads", "--threads");
   };
-  set(device, "device", "--device");
-  set(precision, "precision", "--precision");
-  set(threads, "threads", "--threads");
-  set(seed, "seed", "--seed");
-  set(model, "model.name", "--model");
-  for (const auto& assignment : assignments) {
-    document.override_with(assignment);
-  }
+}
+
+run::Change Overrides::how() const {
+  return [precision = precision, seed = seed](config::Document& document) {
+    set(document, precision, "precision", "--precision");
+    set(document, seed, "seed", "--seed");
+  };
+}
+
+run::Change Overrides::settings() const {
+  if (assignments.empty()) return {};
+  return [assignments = assignments](config::Document& document) {
+    for (const auto& one : assignments) document.override_with(one);
+  };
+}
+
+run::Change Overrides::change() const {
+  return [copy = *this](config::Document& document) {
+    copy.apply_to(document);
+  };
+}
+
+void Overrides::apply_to(config::Document& document) const {
+  where()(document);
+  how()(document);
+  set(document, model, "model.name", "--model");
+  if (const auto set_keys = settings()) set_keys(document);
   // The run is named after the one; the other would be trained.
   if (model && document.get("model.name") != model) {
     throw UsageError(
@@ -55,195 +82,9 @@ void Overrides::apply_to(config::Document& document) const {
   }
 }
 
-void Overrides::limit_time_of(run::Experiment& experiment) const {
-  if (time_limit) experiment.limit_time(parse_duration(*time_limit));
-}
-
-namespace {
-
-// To compute, not what.
-bool says_where(const std::string& key) {
-  return key == "device" || key == "precision" || key == "threads";
-}
-
-bool begins_with_one_of(const std::string& key,
-                        const std::vector<std::string>& starts) {
-  return std::ranges::any_of(
-      starts, [&](const std::string& start) { return key.starts_with(start); });
-}
-
-}  // namespace
-
-void Overrides::apply_to_run(config::Document& document,
-                             const std::vector<std::string>& allowed) const {
-  const auto before = document.entries();
-  apply_to(document);
-  for (const auto& [key, entry] : document.entries()) {
-    const auto old = before.find(key);
-    if (old != before.end() && old->second.text == entry.text) continue;
-    if (!says_where(key) && !begins_with_one_of(key, allowed)) {
-      throw ConfigError(
-          key,
-          fmt::format("{}: {} belongs to the run and cannot be changed here",
-                      entry.where, key),
-          "train another run with it: propagator train … --name NAME");
-    }
-  }
-}
-
-namespace {
-
-// The YAML files of a folder that comes with the program, by name.
-std::map<std::string, fs::path> files_of(const std::string& folder_name) {
-  std::vector<fs::path> folders{folder_name};
-  std::error_code error;
-  const auto program = fs::read_symlink("/proc/self/exe", error);
-  if (!error) {
-    const auto prefix = program.parent_path().parent_path();
-    // Installed: prefix/bin and prefix/share; in a build: build/bin.
-    folders.push_back(prefix / "share/propagator" / folder_name);
-    folders.push_back(prefix.parent_path() / folder_name);
-  }
-  std::map<std::string, fs::path> configs;
-  for (const auto& folder : folders) {
-    for (const auto& entry : fs::recursive_directory_iterator(folder, error)) {
-      if (entry.path().extension() != ".yaml") continue;
-      auto name = fs::relative(entry.path(), folder);
-      configs.try_emplace(name.replace_extension().string(), entry.path());
-    }
-  }
-  return configs;
-}
-
-}  // namespace
-
-std::map<std::string, fs::path> known_configs() { return files_of("configs"); }
-std::map<std::string, fs::path> known_problems() {
-  return files_of("problems");
-}
-
-fs::path find_config(const std::string& config) {
-  if (fs::is_regular_file(config)) return config;
-  std::vector<std::string> names;
-  for (const auto& known : {known_configs(), known_problems()}) {
-    for (const auto& [name, path] : known) {
-      if (name == config) return path;
-      names.push_back(name);
-    }
-  }
-  if (fs::exists(fs::path(config) / "config.yaml")) {
-    throw UsageError(fmt::format("{} is a run, not a configuration", config),
-                     fmt::format("`propagator resume {0}` goes on with it, "
-                                 "{0}/config.yaml is its configuration",
-                                 config));
-  }
-  if (fs::is_directory(config)) {
-    throw UsageError(fmt::format("{} is a folder, not a file", config),
-                     "name a YAML file");
-  }
-  throw FileError(
-      fmt::format("no configuration file {}", config),
-      config::did_you_mean(config, names,
-                           "`propagator list` shows those that come with it"));
-}
-
-const std::vector<std::string>& resumable_keys() {
-  static const std::vector<std::string> keys{
-      "train.", "schedule.", "optimizer.",  "report.",
-      "loss.",  "eval.",     "data.storage"};
-  return keys;
-}
-
-namespace {
-
-// A run and its checkpoints differ at most in what `resume` has changed, and in
-// where they were computed.
-void expect_checkpoint_of(const train::RunDirectory& run,
-                          const fs::path& checkpoint) {
-  const auto may_differ = [](const std::string& key) {
-    return key == "name" || key.starts_with("reproduce.") || says_where(key) ||
-           begins_with_one_of(key, resumable_keys());
-  };
-  const auto mine = run.read_config();
-  const auto other = config::Document::from_text(
-      train::load_config(checkpoint), (checkpoint / "config.yaml").string());
-  for (const auto& [key, entry] : other.entries()) {
-    const auto found = mine.get(key);
-    if (!found || *found == entry.text || may_differ(key)) continue;
-    throw UsageError(
-        fmt::format("{} is of another run: it has {}={}, and {} has {}",
-                    checkpoint.string(), key, entry.text, run.path().string(),
-                    *found),
-        "--from names a checkpoint of the run itself, whose config.yaml stays "
-        "as it was trained");
-  }
-}
-
-}  // namespace
-
-fs::path choose_checkpoint(const train::RunDirectory& run,
-                           const std::string& from) {
-  if (!from.empty()) {
-    for (const auto& path : {fs::path(from), run.checkpoints() / from}) {
-      if (!fs::is_directory(path)) continue;
-      expect_checkpoint_of(run, path);
-      return path;
-    }
-    std::string names;
-    for (const auto& path : train::list_checkpoints(run.checkpoints())) {
-      names += fmt::format(" {}", path.filename().string());
-    }
-    throw FileError("no checkpoint at " + from, "there are:" + names);
-  }
-  const auto all = train::list_checkpoints(run.checkpoints());
-  if (all.empty()) {
-    throw FileError(
-        fmt::format("{} has no checkpoint yet", run.path().string()),
-        "`propagator resume` starts it again");
-  }
-  expect_checkpoint_of(run, all.back());
-  return all.back();
-}
-
-namespace {
-
-TrainedModel load(const train::RunDirectory& directory,
-                  config::Document document, const std::string& from,
-                  const Overrides& overrides, Weights weights) {
-  overrides.apply_to_run(document,
-                         {"eval.", "report.", "data.file", "data.storage"});
-  TrainedModel trained;
-  trained.experiment = std::make_unique<run::Experiment>(document);
-  trained.runtime = trained.experiment->make_runtime();
-  trained.model = trained.experiment->task().make_model();
-  trained.model->to(trained.runtime.device, trained.runtime.dtype());
-  const auto path = choose_checkpoint(directory, from);
-  train::set_parameters(*trained.model, train::load_weights(path, weights),
-                        path.string());
-  return trained;
-}
-
-}  // namespace
-
-TrainedModel load_trained(const std::string& run, const std::string& from,
-                          const Overrides& overrides, Weights weights) {
-  const auto directory = train::RunDirectory::open(run);
-  return load(directory, directory.read_config(), from, overrides, weights);
-}
-
-TrainedModel load_for_pages(const std::string& run, const std::string& from,
-                            Overrides overrides, Weights weights) {
-  // A page needs few of many cases, where a task has them on a disk.
-  const auto directory = train::RunDirectory::open(run);
-  const auto document = directory.read_config();
-  if (document.get("data.storage")) {
-    overrides.assignments.insert(overrides.assignments.begin(),
-                                 "data.storage=stream");
-  }
-  auto trained = load(directory, document, from, overrides, weights);
-  trained.experiment->task().prepare(trained.experiment->run().seed,
-                                     trained.runtime);
-  return trained;
+std::optional<double> Overrides::seconds() const {
+  if (!time_limit) return std::nullopt;
+  return parse_duration(*time_limit);
 }
 
 void expect_free(const fs::path& file, bool force) {

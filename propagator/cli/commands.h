@@ -10,9 +10,7 @@
 #include <vector>
 
 #include "propagator/core/config.h"
-#include "propagator/run/experiment.h"
-#include "propagator/train/checkpoint.h"
-#include "propagator/train/run_directory.h"
+#include "propagator/run/run.h"
 
 namespace propagator::cli {
 
@@ -49,12 +47,13 @@ struct Overrides {
   void add_model_to(CLI::App& verb, const std::string& help);
   // UsageError if --model and -s name two models.
   void apply_to(config::Document& document) const;
-  void limit_time_of(run::Experiment& experiment) const;
-  // To the configuration of a run that exists: only keys that begin with one
-  // of `allowed`, or say where to compute. The others made its weights and its
-  // split into training and test; UsageError.
-  void apply_to_run(config::Document& document,
-                    const std::vector<std::string>& allowed) const;
+  // The same as a change of a run's configuration; and its parts: where to
+  // compute, seed and precision, all other keys.
+  run::Change change() const;
+  run::Change where() const;
+  run::Change how() const;
+  run::Change settings() const;
+  std::optional<double> seconds() const;  // the time limit
 };
 
 // What the verbs share that start a run.
@@ -67,34 +66,6 @@ struct NewRun {
   // `usual_name`: of the run, unless one is given. Returns the exit code.
   int train(config::Document document, const std::string& usual_name) const;
 };
-
-// The configurations that come with the program or lie in ./configs, by name
-// (forecast/quick), and the problems (wave).
-std::map<std::string, std::filesystem::path> known_configs();
-std::map<std::string, std::filesystem::path> known_problems();
-// The file that CONFIG means: a path, or one of those names.
-std::filesystem::path find_config(const std::string& config);
-
-// What begins the keys that `resume` may change in a run.
-const std::vector<std::string>& resumable_keys();
-
-// A run's newest checkpoint, or the one of its own that `from` names.
-std::filesystem::path choose_checkpoint(const train::RunDirectory& run,
-                                        const std::string& from);
-
-// A run's model with its weights, best or last, ready to use.
-struct TrainedModel {
-  std::unique_ptr<run::Experiment> experiment;
-  Runtime runtime;
-  std::shared_ptr<torch::nn::Module> model;
-};
-using train::Weights;
-TrainedModel load_trained(const std::string& run, const std::string& from,
-                          const Overrides& overrides, Weights weights);
-// The same for pages, which show a few cases: the task's data are ready, but
-// only what is looked at is made.
-TrainedModel load_for_pages(const std::string& run, const std::string& from,
-                            Overrides overrides, Weights weights);
 
 // UsageError if the file is there already and `force` is not given.
 void expect_free(const std::filesystem::path& file, bool force);

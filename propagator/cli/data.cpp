@@ -3,9 +3,10 @@
 #include "propagator/cli/commands.h"
 #include "propagator/core/error.h"
 #include "propagator/core/files.h"
-#include "propagator/data/plate_dataset.h"
+#include "propagator/data/tensor_file.h"
 #include "propagator/report/table.h"
-#include "propagator/tasks/forecast/forecast.h"
+#include "propagator/run/configurations.h"
+#include "propagator/tasks/task.h"
 
 namespace propagator::cli {
 namespace {
@@ -14,27 +15,26 @@ constexpr int64_t kRowsAtOnce = 64;
 
 int generate(const std::string& name, const std::string& out, bool force,
              const Overrides& overrides) {
-  auto document = config::Document::from_file(find_config(name));
+  auto document = config::Document::from_file(run::find_config(name));
   overrides.apply_to(document);
   const run::Experiment experiment(document);
-  const auto* forecast = dynamic_cast<tasks::Forecast*>(&experiment.task());
-  if (forecast == nullptr) {
-    throw UsageError("[data] this task's data cannot be written to a file",
-                     "only plates of the task forecast can");
-  }
-  if (!forecast->data_options().file.empty()) {
-    throw UsageError("[data] data.file is read, not solved again",
-                     "leave it out: the plates come from plate.* and the seed");
+  const auto* writer =
+      dynamic_cast<const tasks::DataWriter*>(&experiment.task());
+  if (writer == nullptr) {
+    throw UsageError(
+        fmt::format("[data] data of the task {} cannot be written to a file",
+                    experiment.run().task),
+        "they are drawn from the seed wherever they are used");
   }
   expect_free(out, force);
   const auto runtime = experiment.make_runtime();
-  const int64_t cases = forecast->data_options().cases;
+  const RuntimeScope scope(runtime, experiment.run().threads);
   const nlohmann::json note{{"made_by", "propagator data generate"},
                             {"seed", experiment.run().seed},
                             {"config", experiment.yaml()}};
-  data::write_plate_file(out, forecast->plate(), cases, experiment.run().seed,
-                         runtime, note.dump());
-  fmt::print("{} plates in {}\n", cases, out);
+  const auto written = writer->write_data(out, experiment.run().seed, runtime,
+                                          note.dump());
+  fmt::print("{} in {}\n", written, out);
   return 0;
 }
 
@@ -89,7 +89,7 @@ void add_data(CLI::App& app, Action& action) {
   verb->require_subcommand(1);
 
   auto* make = verb->add_subcommand(
-      "generate", "Solve the plates of a configuration and write them");
+      "generate", "Make the data of a configuration and write them");
   make->footer(
       "Example:\n"
       "  propagator data generate forecast/quick --out plates.h5 "

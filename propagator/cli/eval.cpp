@@ -1,6 +1,7 @@
 #include "propagator/cli/commands.h"
-#include "propagator/cli/finish.h"
+#include "propagator/cli/results.h"
 #include "propagator/core/files.h"
+#include "propagator/run/test.h"
 
 namespace propagator::cli {
 
@@ -33,16 +34,19 @@ void add_eval(CLI::App& app, Action& action) {
   verb->callback([o, &action] {
     action = [o] {
       if (!o->out.empty()) expect_free(o->out, o->force);
-      const auto [experiment, runtime, model] =
-          load_trained(o->run, o->from, o->overrides,
-                       o->last ? Weights::kLast : Weights::kBest);
-      experiment->task().prepare(experiment->run().seed, runtime);
-      const auto split = config::value_of<data::Split>(o->split);
-      const auto result = test_model(*experiment, *model, runtime, split);
+      const auto run =
+          run::open(o->run, {.from = o->from,
+                             .weights = o->last ? train::Weights::kLast
+                                                : train::Weights::kBest,
+                             .change = o->overrides.change()});
+      run.prepare_data();
+      const auto result =
+          run::test_model(run.experiment(), run.model(), run.runtime(),
+                          config::value_of<data::Split>(o->split));
       if (!o->out.empty()) {
-        write_file_atomically(o->out, result.dump(2) + "\n");
+        write_file_atomically(o->out, result.record.dump(2) + "\n");
       }
-      print_result(*experiment, result, o->json);
+      print_result(result, o->json);
       return 0;
     };
   });

@@ -1,5 +1,5 @@
 #include "propagator/cli/commands.h"
-#include "propagator/cli/finish.h"
+#include "propagator/cli/results.h"
 #include "propagator/core/error.h"
 #include "propagator/explain/explanation.h"
 #include "propagator/run/run_report.h"
@@ -39,19 +39,22 @@ void add_explain(CLI::App& app, Action& action) {
         throw UsageError(fmt::format(
             "--work: expected a number from 0.001 to 1e6, got {}", o->work));
       }
-      const auto run = train::RunDirectory::open(o->run);
-      const auto [experiment, runtime, model] =
-          load_for_pages(o->run, o->from, o->overrides,
-                         o->last ? Weights::kLast : Weights::kBest);
-      auto& task = experiment->task();
-      if (!task.propagator_subject(*model) && !task.audit_subject(*model)) {
+      const auto run =
+          run::open(o->run, {.from = o->from,
+                             .weights = o->last ? train::Weights::kLast
+                                                : train::Weights::kBest,
+                             .change = o->overrides.change(),
+                             .for_pages = true});
+      run.prepare_data();
+      if (!run::can_be_explained(run)) {
         throw UsageError(
             "a run of this task has nothing to explain",
             "its page shows what it does: propagator report " + o->run);
       }
       const auto [page, numbers] = run::write_explanation(
-          *experiment, *model,
-          o->work * explain::affordable_work(runtime.device), run);
+          run.experiment(), run.model(),
+          o->work * explain::affordable_work(run.runtime().device),
+          run.directory());
       if (o->json) {
         fmt::print("{}\n", numbers.dump(2));
         return 0;

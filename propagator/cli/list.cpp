@@ -1,9 +1,7 @@
 #include "propagator/bench/bench.h"
 #include "propagator/cli/commands.h"
 #include "propagator/core/files.h"
-#include "propagator/models/field_net.h"
-#include "propagator/models/forecaster.h"
-#include "propagator/models/locator.h"
+#include "propagator/run/configurations.h"
 #include "propagator/tasks/registry.h"
 
 namespace propagator::cli {
@@ -16,33 +14,28 @@ std::string first_comment(const fs::path& file) {
   return text.substr(2, text.find('\n') - 2);
 }
 
-template <class Kind>
-void print_kinds(const std::map<std::string, Kind>& kinds) {
-  for (const auto& [name, kind] : kinds) {
-    fmt::print("  {:<38} {}\n", name, kind.help);
-  }
+void print(const std::string& name, const std::string& help) {
+  fmt::print("  {:<38} {}\n", name, help);
 }
 
 int show_all() {
   fmt::print("Tasks\n");
-  print_kinds(tasks::all_tasks());
-  fmt::print("\nModels of forecast\n");
-  print_kinds(models::forecasters());
-  fmt::print("\nModels of locate\n");
-  print_kinds(models::locators());
-  fmt::print("\nModels of solve\n");
-  print_kinds(models::field_nets());
+  for (const auto& [name, task] : tasks::all_tasks()) print(name, task.help);
+  for (const auto& [name, task] : tasks::all_tasks()) {
+    fmt::print("\nModels of {}\n", name);
+    for (const auto& [model, help] : task.models) print(model, help);
+  }
   fmt::print("\nProblems (propagator solve NAME)\n");
-  for (const auto& [name, path] : known_problems()) {
-    fmt::print("  {:<38} {}\n", name, first_comment(path));
+  for (const auto& [name, path] : run::known_problems()) {
+    print(name, first_comment(path));
   }
   fmt::print("\nConfigurations (propagator train NAME)\n");
-  for (const auto& [name, path] : known_configs()) {
-    fmt::print("  {:<38} {}\n", name, first_comment(path));
+  for (const auto& [name, path] : run::known_configs()) {
+    print(name, first_comment(path));
   }
   fmt::print("\nBenchmarks (propagator bench NAME)\n");
   for (const auto& kind : bench::all_benches()) {
-    fmt::print("  {:<38} {}\n", kind.name, kind.help);
+    print(kind.name, kind.help);
   }
   return 0;
 }

@@ -5,10 +5,9 @@
 #include <cstdio>
 
 #include "propagator/cli/commands.h"
+#include "propagator/cli/terminal.h"
 #include "propagator/core/error.h"
 #include "propagator/core/freed_memory.h"
-#include "propagator/core/log.h"
-#include "propagator/core/progress.h"
 #include "propagator/core/version.h"
 
 namespace {
@@ -94,8 +93,8 @@ int main(int argc, char** argv) {
   try {
     expect_known_verb(app, argc, argv);
     app.parse(argc, argv);
-    log::to_stderr(quiet);
-    if (quiet) Progress::silence();
+    cli::Terminal terminal(quiet);
+    const ObserverScope scope(terminal);
     const int status = action();
     if (std::fflush(stdout) != 0) {
       throw FileError("cannot write the results to standard output");

@@ -1,6 +1,19 @@
 #include "propagator/cli/commands.h"
+#include "propagator/run/predict.h"
+#include "propagator/tasks/registry.h"
 
 namespace propagator::cli {
+namespace {
+
+std::string files_of_tasks() {
+  std::string text;
+  for (const auto& [name, kind] : tasks::all_tasks()) {
+    if (!kind.files.empty()) text += fmt::format("{}: {}\n", name, kind.files);
+  }
+  return text;
+}
+
+}  // namespace
 
 void add_predict(CLI::App& app, Action& action) {
   struct Options {
@@ -11,24 +24,12 @@ void add_predict(CLI::App& app, Action& action) {
   const auto o = std::make_shared<Options>();
   auto* verb = app.add_subcommand("predict",
                                   "Apply a run's best model to your own data");
-  verb->footer(
-      "forecast: INPUT holds `fields` (N, frames, rows, cols), of which the "
-      "first visible\nframes are used, and `alpha` (N); OUTPUT gets `fields` "
-      "(N, all frames, rows, cols).\n"
-      "solve: INPUT holds the variables by name, one number for each point; "
-      "OUTPUT gets them\nand the quantities of eval.quantities.\n"
-      "locate: INPUT has a row for each hit: `event`, `sensor` (from 1) and "
-      "`time` (ns);\nOUTPUT gets `event`, `x`, `y`, `z` (m) and, if the model "
-      "gives them, their errors.\n"
-      "Examples:\n"
-      "  propagator predict runs/quick --input first.npz --output future.npz\n"
-      "  propagator predict runs/wave --input points.csv --output u.csv\n"
-      "  propagator predict runs/corners --input hits.csv --output places.csv");
+  verb->footer(files_of_tasks());
   verb->add_option("run", o->run, "The run's folder")->required();
-  verb->add_option("-i,--input", o->input, ".h5, .npz or (solve, locate) .csv")
+  verb->add_option("-i,--input", o->input, ".h5, .npz or, for columns of numbers, .csv")
       ->required();
   verb->add_option("-o,--output", o->output,
-                   ".h5, .npz or (solve, locate) .csv")
+                   ".h5, .npz or, for columns of numbers, .csv")
       ->required();
   verb->add_option("--from", o->from, "A checkpoint (default: the newest)");
   verb->add_flag("--force", o->force, "Replace the output file");
@@ -36,11 +37,9 @@ void add_predict(CLI::App& app, Action& action) {
   verb->callback([o, &action] {
     action = [o] {
       expect_free(o->output, o->force);
-      const auto [experiment, runtime, model] =
-          load_trained(o->run, o->from, o->overrides, Weights::kBest);
-      const PrecisionScope scope(runtime);
-      fmt::print("{}\n", experiment->task().predict(*model, o->input, o->output,
-                                                    runtime));
+      const auto run = run::open(
+          o->run, {.from = o->from, .change = o->overrides.change()});
+      fmt::print("{}\n", run::predict(run, o->input, o->output));
       return 0;
     };
   });

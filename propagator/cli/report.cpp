@@ -1,7 +1,8 @@
 #include "propagator/cli/commands.h"
-#include "propagator/cli/finish.h"
+#include "propagator/cli/results.h"
 #include "propagator/core/error.h"
 #include "propagator/report/vtk.h"
+#include "propagator/tasks/drawing.h"
 #include "propagator/run/comparison.h"
 #include "propagator/run/run_report.h"
 
@@ -24,15 +25,25 @@ int compare(const ReportArguments& o) {
   return 0;
 }
 
+run::Run open_for_pages(const ReportArguments& o) {
+  auto run = run::open(o.runs[0], {.from = o.from,
+                                   .change = o.overrides.change(),
+                                   .for_pages = true});
+  run.prepare_data();
+  return run;
+}
+
 int for_paraview(const ReportArguments& o) {
   if (std::filesystem::exists(o.paraview)) {
     throw UsageError(o.paraview + " exists already", "give a new folder");
   }
-  const auto trained =
-      load_for_pages(o.runs[0], o.from, o.overrides, Weights::kBest);
+  const auto run = open_for_pages(o);
   const auto split = config::value_of<data::Split>(o.split);
-  const auto fields = trained.experiment->task().fields(*trained.model, split,
-                                                        o.index, /*count=*/1);
+  auto* drawing = dynamic_cast<tasks::Drawing*>(&run.experiment().task());
+  const auto fields =
+      drawing == nullptr
+          ? std::nullopt
+          : drawing->fields(run.model(), split, o.index, /*count=*/1);
   if (!fields) throw UsageError("this task has no fields to show");
   const auto file = report::write_vtk(*fields, 0, o.paraview);
   fmt::print("ParaView series of {}: {}\n", fields->cases[0], file.string());
@@ -40,12 +51,13 @@ int for_paraview(const ReportArguments& o) {
 }
 
 int rebuild(const ReportArguments& o) {
-  const auto run = train::RunDirectory::open(o.runs[0]);
-  const auto [experiment, runtime, model] =
-      load_for_pages(o.runs[0], o.from, o.overrides, Weights::kBest);
+  const auto run = open_for_pages(o);
+  const auto result = run::read_result(
+      run.directory(), {.from = o.from, .change = o.overrides.change()});
   const auto report = run::write_run_report(
-      *experiment, *model, runtime, run::read_result(*experiment, run),
-      "checkpoint " + choose_checkpoint(run, o.from).filename().string(), run);
+      run.experiment(), run.model(), run.runtime(),
+      result ? &*result : nullptr, "checkpoint " + run.checkpoint(),
+      run.directory());
   print_explanation(report.numbers);
   fmt::print("  report: {}\n", report.page.string());
   return 0;

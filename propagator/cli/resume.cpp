@@ -1,5 +1,6 @@
 #include "propagator/cli/commands.h"
-#include "propagator/cli/finish.h"
+#include "propagator/cli/results.h"
+#include "propagator/run/train.h"
 
 namespace propagator::cli {
 
@@ -24,13 +25,12 @@ void add_resume(CLI::App& app, Action& action) {
   o->overrides.add_to(*verb, Overrides::Subject::kRun);
   verb->callback([o, &action] {
     action = [o] {
-      auto run = train::RunDirectory::open(o->run);
-      run.lock();
-      auto document = run.read_config();
-      o->overrides.apply_to_run(document, resumable_keys());
-      run::Experiment experiment(document);
-      o->overrides.limit_time_of(experiment);
-      return resume_run(std::move(run), experiment, o->from, o->json);
+      return print_trained(run::resume(o->run,
+                                       {.from = o->from,
+                                        .change = o->overrides.change(),
+                                        .time_limit = o->overrides.seconds()},
+                                       observer()),
+                           o->json);
     };
   });
 }

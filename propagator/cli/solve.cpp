@@ -1,5 +1,6 @@
 #include "propagator/cli/commands.h"
 #include "propagator/core/error.h"
+#include "propagator/run/configurations.h"
 
 namespace propagator::cli {
 
@@ -25,7 +26,7 @@ void add_solve(CLI::App& app, Action& action) {
   o->add_to(*verb);
   verb->callback([o, &action] {
     action = [o] {
-      const auto file = find_config(o->problem);
+      const auto file = run::find_config(o->problem);
       auto document = config::Document::from_file(file);
       if (!document.get("task")) document.set("task", "solve", "solve");
       if (const auto task = *document.get("task"); task != "solve") {

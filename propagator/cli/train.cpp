@@ -1,5 +1,7 @@
 #include "propagator/cli/commands.h"
-#include "propagator/cli/finish.h"
+#include "propagator/cli/results.h"
+#include "propagator/run/configurations.h"
+#include "propagator/run/train.h"
 
 namespace propagator::cli {
 
@@ -19,13 +21,9 @@ int NewRun::train(config::Document document,
     document.set("name", usual_name, "the file's name");
   }
   run::Experiment experiment(document);
-  overrides.limit_time_of(experiment);
-  const auto path = std::filesystem::path(runs) / experiment.run().name;
-  train::RunDirectory::expect_free(path, force);
-  const auto open_run = [&] {
-    return train::RunDirectory::create(path, force, experiment.yaml());
-  };
-  return train_and_report(experiment, open_run, "", json);
+  if (const auto limit = overrides.seconds()) experiment.limit_time(*limit);
+  const auto folder = std::filesystem::path(runs) / experiment.run().name;
+  return print_trained(run::train(experiment, folder, force, observer()), json);
 }
 
 void add_train(CLI::App& app, Action& action) {
@@ -46,7 +44,7 @@ void add_train(CLI::App& app, Action& action) {
   o->add_to(*verb);
   verb->callback([o, &action] {
     action = [o] {
-      const auto file = find_config(o->config);
+      const auto file = run::find_config(o->config);
       return o->train(config::Document::from_file(file), file.stem().string());
     };
   });

@@ -65,9 +65,7 @@ torch::TensorOptions Runtime::options() const {
 
 std::string Runtime::device_name() const { return device.str(); }
 
-Runtime make_runtime(const std::string& device, Precision precision,
-                     int64_t threads) {
-  if (threads > 0) at::set_num_threads(static_cast<int>(threads));
+Runtime make_runtime(const std::string& device, Precision precision) {
   Runtime runtime{resolve(device), precision};
   if (precision == Precision::kTF32 && !runtime.device.is_cuda()) {
     throw UsageError(fmt::format("[precision] tf32 needs a CUDA device, got {}",
@@ -77,9 +75,24 @@ Runtime make_runtime(const std::string& device, Precision precision,
   if (runtime.device.is_mps() && precision == Precision::kFloat64) {
     throw UsageError("[precision] MPS has no fp64", "use --precision fp32");
   }
-  choose_cpu_library();
-  set_tf32(precision == Precision::kTF32);
   return runtime;
+}
+
+RuntimeScope::RuntimeScope(const Runtime& runtime, int64_t threads)
+    : threads_before_(at::get_num_threads()),
+      tf32_before_(tf32_is_on()),
+      onednn_before_(onednn_is_on()) {
+  if (threads > 0) at::set_num_threads(static_cast<int>(threads));
+  set_tf32(runtime.precision == Precision::kTF32);
+  choose_cpu_library();
+}
+
+RuntimeScope::~RuntimeScope() {
+  if (at::get_num_threads() != threads_before_) {
+    at::set_num_threads(threads_before_);
+  }
+  set_tf32(tf32_before_);
+  set_onednn(onednn_before_);
 }
 
 int64_t memory_bytes(const Runtime& runtime) {

@@ -22,11 +22,24 @@ struct Runtime {
   std::string device_name() const;
 };
 
-// Resolves `auto|cpu|cuda|cuda:N|mps` and sets the number of threads (0 keeps
-// the library's choice). UsageError for an unknown name, DeviceError for one
-// that this build or machine lacks.
-Runtime make_runtime(const std::string& device, Precision precision,
-                     int64_t threads);
+// Resolves `auto|cpu|cuda|cuda:N|mps`. UsageError for an unknown name,
+// DeviceError for one that this build or machine lacks.
+Runtime make_runtime(const std::string& device, Precision precision);
+
+// What libtorch has as switches of the whole process, set for a runtime while
+// it lives and put back afterwards: the number of CPU threads (0: as it is),
+// TF32, and the library behind products on the CPU.
+class RuntimeScope {
+ public:
+  RuntimeScope(const Runtime& runtime, int64_t threads);
+  ~RuntimeScope();
+  RuntimeScope(const RuntimeScope&) = delete;
+  RuntimeScope& operator=(const RuntimeScope&) = delete;
+
+ private:
+  int threads_before_;
+  bool tf32_before_, onednn_before_;
+};
 
 // Bytes of memory of the device: the machine's, or the GPU's.
 int64_t memory_bytes(const Runtime& runtime);

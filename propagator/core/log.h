@@ -1,17 +1,24 @@
 #pragma once
 
-#include <spdlog/spdlog.h>
+#include <fmt/format.h>
 
-#include <filesystem>
+#include <utility>
 
+#include "propagator/core/observer.h"
+
+// Lines for the observer of this thread's work.
 namespace propagator::log {
 
-using spdlog::info;
-using spdlog::warn;
+template <class... Arguments>
+void info(fmt::format_string<Arguments...> text, Arguments&&... arguments) {
+  observer().log(Observer::Level::kInfo,
+                 fmt::format(text, std::forward<Arguments>(arguments)...));
+}
 
-// Log lines go to stderr, coloured on a terminal unless NO_COLOR is set.
-void to_stderr(bool quiet);
-// From now on also to this file, appended and flushed line by line.
-void also_to_file(const std::filesystem::path& path);
+template <class... Arguments>
+void warn(fmt::format_string<Arguments...> text, Arguments&&... arguments) {
+  observer().log(Observer::Level::kWarning,
+                 fmt::format(text, std::forward<Arguments>(arguments)...));
+}
 
 }  // namespace propagator::log

@@ -32,12 +32,17 @@ inline void set_autocast(torch::Device device, bool on) {
 }
 #endif
 
+inline bool onednn_is_on() { return at::globalContext().userEnabledMkldnn(); }
+inline void set_onednn(bool on) {
+  at::globalContext().setUserEnabledMkldnn(on);
+}
+
 // On ARM the oneDNN of Debian's libtorch has only reference kernels: batched
 // products through it are four times slower than through OpenBLAS, and bfloat16
 // ones fail.
 inline void choose_cpu_library() {
 #if TORCH_VERSION_MAJOR < 2 && defined(__aarch64__)
-  at::globalContext().setUserEnabledMkldnn(false);
+  set_onednn(false);
 #endif
 }
 

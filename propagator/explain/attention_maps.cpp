@@ -26,7 +26,7 @@ std::vector<std::string> counted(int64_t count) {
 }  // namespace
 
 AttentionMaps attention_maps(torch::nn::Module& model,
-                             const train::AuditSubject& subject, int64_t most) {
+                             const tasks::AuditSubject& subject, int64_t most) {
   const torch::NoGradGuard no_grad;
   model.eval();
   AttentionMaps maps;

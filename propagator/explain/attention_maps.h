@@ -1,6 +1,7 @@
 #pragma once
 
-#include "propagator/train/task.h"
+#include "propagator/report/report.h"
+#include "propagator/tasks/explainable.h"
 
 namespace propagator::explain {
 
@@ -15,7 +16,7 @@ struct AttentionMaps {
 // Of every nn::MultiHeadAttention inside `model` while it works on the
 // subject, with at most `most` rows and columns.
 AttentionMaps attention_maps(torch::nn::Module& model,
-                             const train::AuditSubject& subject,
+                             const tasks::AuditSubject& subject,
                              int64_t most = 64);
 
 // The figure attention, all heads at a glance, and an explorer.

@@ -2,7 +2,8 @@
 
 #include <nlohmann/json.hpp>
 
-#include "propagator/train/task.h"
+#include "propagator/report/report.h"
+#include "propagator/tasks/task.h"
 
 namespace propagator::explain {
 
@@ -13,7 +14,7 @@ double affordable_work(const torch::Device& device);
 // What the model learned, in sections of a page: its propagator beside the
 // true one, where it looks, its weights and encodings, what its outputs depend
 // on. Returns the numbers, each part with its `verdict`.
-nlohmann::json explain_model(train::Task& task, torch::nn::Module& model,
+nlohmann::json explain_model(tasks::Task& task, torch::nn::Module& model,
                              int64_t seed, double most_work,
                              report::Report& report);
 

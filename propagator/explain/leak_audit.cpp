@@ -27,7 +27,7 @@ nlohmann::json LeakAudit::to_json() const {
           {"largest_visible", largest_visible}};
 }
 
-LeakAudit audit_leaks(const train::AuditSubject& subject, int64_t seed,
+LeakAudit audit_leaks(const tasks::AuditSubject& subject, int64_t seed,
                       int64_t most_outputs) {
   auto inputs = subject.inputs.detach().clone().set_requires_grad(true);
   const auto output = subject.forward(inputs);

@@ -2,7 +2,8 @@
 
 #include <nlohmann/json.hpp>
 
-#include "propagator/train/task.h"
+#include "propagator/report/report.h"
+#include "propagator/tasks/explainable.h"
 
 namespace propagator::explain {
 
@@ -23,7 +24,7 @@ struct LeakAudit {
   nlohmann::json to_json() const;
 };
 
-LeakAudit audit_leaks(const train::AuditSubject& subject, int64_t seed,
+LeakAudit audit_leaks(const tasks::AuditSubject& subject, int64_t seed,
                       int64_t most_outputs = 12);
 
 // The figure leak-audit: outputs against inputs, with the border behind which

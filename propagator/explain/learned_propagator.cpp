@@ -23,7 +23,7 @@ constexpr int64_t kMostDirections = 1024;
 
 // J_t d for directions (N, R, C) → (N, times, R, C), in float64. The step
 // balances rounding, ε/h, against curvature, h².
-torch::Tensor model_response(const train::PropagatorSubject& subject,
+torch::Tensor model_response(const tasks::PropagatorSubject& subject,
                              const torch::Tensor& directions) {
   const bool single = subject.state.scalar_type() == torch::kFloat32;
   const double step = single ? 1e-2 : 1e-4;
@@ -57,7 +57,7 @@ struct Responses {
   }
 };
 
-Responses respond(const train::PropagatorSubject& subject,
+Responses respond(const tasks::PropagatorSubject& subject,
                   const torch::Tensor& directions) {
   std::vector<torch::Tensor> model, truth, given;
   Progress progress("learned propagator", directions.size(0));
@@ -73,7 +73,7 @@ Responses respond(const train::PropagatorSubject& subject,
 }
 
 // A unit change at every node, or random signs at all of them.
-torch::Tensor choose_directions(const train::PropagatorSubject& subject,
+torch::Tensor choose_directions(const tasks::PropagatorSubject& subject,
                                 int64_t seed, double affordable) {
   const int64_t rows = subject.state.size(0), cols = subject.state.size(1);
   const int64_t nodes = rows * cols;
@@ -112,7 +112,7 @@ nlohmann::json LearnedPropagator::to_json() const {
           {"directions", directions}, {"nodes", nodes}};
 }
 
-LearnedPropagator learn_propagator(const train::PropagatorSubject& subject,
+LearnedPropagator learn_propagator(const tasks::PropagatorSubject& subject,
                                    int64_t seed, double most_work) {
   const torch::NoGradGuard no_grad;
   LearnedPropagator result;
@@ -162,7 +162,7 @@ namespace {
 
 // Truth, model and their difference, a row for each of three times.
 HeatMaps responses(const LearnedPropagator& propagator,
-                   const train::PropagatorSubject& subject,
+                   const tasks::PropagatorSubject& subject,
                    const torch::Tensor& truth, const torch::Tensor& model) {
   HeatMaps maps{.title = "",
                 .x = subject.x,
@@ -183,7 +183,7 @@ HeatMaps responses(const LearnedPropagator& propagator,
 
 }  // namespace
 
-void draw(const LearnedPropagator& p, const train::PropagatorSubject& subject,
+void draw(const LearnedPropagator& p, const tasks::PropagatorSubject& subject,
           report::Report& report) {
   const std::vector<double> times(p.times.begin(), p.times.end());
   const std::string changes = p.every_node() ? "single nodes" : "random";

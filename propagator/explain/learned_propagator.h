@@ -2,7 +2,8 @@
 
 #include <nlohmann/json.hpp>
 
-#include "propagator/train/task.h"
+#include "propagator/report/report.h"
+#include "propagator/tasks/explainable.h"
 
 namespace propagator::explain {
 
@@ -47,12 +48,12 @@ struct LearnedPropagator {
 };
 
 // `most_work`: floating-point operations to spend on the model.
-LearnedPropagator learn_propagator(const train::PropagatorSubject& subject,
+LearnedPropagator learn_propagator(const tasks::PropagatorSubject& subject,
                                    int64_t seed, double most_work);
 
 // Figures propagator-error, propagator-source, propagator-data and
 // propagator-spectrum.
 void draw(const LearnedPropagator& propagator,
-          const train::PropagatorSubject& subject, report::Report& report);
+          const tasks::PropagatorSubject& subject, report::Report& report);
 
 }  // namespace propagator::explain

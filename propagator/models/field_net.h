@@ -7,6 +7,7 @@
 
 #include "propagator/autodiff/field_net.h"
 #include "propagator/core/config.h"
+#include "propagator/core/kinds.h"
 
 namespace propagator::models {
 
@@ -28,12 +29,7 @@ class FieldNetOptions {
   virtual std::shared_ptr<FieldNet> make(const FieldDomain& domain) const = 0;
 };
 
-struct FieldNetKind {
-  std::string help;
-  std::function<std::unique_ptr<FieldNetOptions>()> options;
-};
-
 // The field networks by name, as `model.name` in a configuration.
-const std::map<std::string, FieldNetKind>& field_nets();
+const Kinds<FieldNetOptions>& field_nets();
 
 }  // namespace propagator::models

@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "propagator/core/config.h"
+#include "propagator/core/kinds.h"
 
 namespace propagator::models {
 
@@ -85,12 +86,7 @@ class ForecasterOptions {
   virtual std::shared_ptr<Forecaster> make(const FieldShape& shape) const = 0;
 };
 
-struct ForecasterKind {
-  std::string help;
-  std::function<std::unique_ptr<ForecasterOptions>()> options;
-};
-
 // The forecasters by name, as `model.name` in a configuration.
-const std::map<std::string, ForecasterKind>& forecasters();
+const Kinds<ForecasterOptions>& forecasters();
 
 }  // namespace propagator::models

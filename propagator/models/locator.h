@@ -9,6 +9,7 @@
 #include <utility>
 
 #include "propagator/core/config.h"
+#include "propagator/core/kinds.h"
 
 namespace propagator::models {
 
@@ -81,12 +82,7 @@ class LocatorOptions {
   virtual std::shared_ptr<Locator> make(const DetectorShape& shape) const = 0;
 };
 
-struct LocatorKind {
-  std::string help;
-  std::function<std::unique_ptr<LocatorOptions>()> options;
-};
-
 // The locators by name, as `model.name` in a configuration.
-const std::map<std::string, LocatorKind>& locators();
+const Kinds<LocatorOptions>& locators();
 
 }  // namespace propagator::models

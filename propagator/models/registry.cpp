@@ -27,8 +27,8 @@ std::unique_ptr<FieldNetOptions> spformer() {
 
 }  // namespace
 
-const std::map<std::string, ForecasterKind>& forecasters() {
-  static const std::map<std::string, ForecasterKind> kinds{
+const Kinds<ForecasterOptions>& forecasters() {
+  static const Kinds<ForecasterOptions> kinds{
       {"heat_former",
        {"the transformer of document 000, honest or as published",
         [] { return std::make_unique<HeatFormerOptions>(); }}},
@@ -36,10 +36,10 @@ const std::map<std::string, ForecasterKind>& forecasters() {
   return kinds;
 }
 
-const std::map<std::string, FieldNetKind>& field_nets() {
+const Kinds<FieldNetOptions>& field_nets() {
   using enum nn::RelativePosition;
   using enum TokenFeatures;
-  static const std::map<std::string, FieldNetKind> kinds{
+  static const Kinds<FieldNetOptions> kinds{
       {"kan",
        {"splines on edges (Kolmogorov-Arnold), each point by itself",
         [] { return std::make_unique<KanOptions>(); }}},
@@ -67,8 +67,8 @@ const std::map<std::string, FieldNetKind>& field_nets() {
   return kinds;
 }
 
-const std::map<std::string, LocatorKind>& locators() {
-  static const std::map<std::string, LocatorKind> kinds{
+const Kinds<LocatorOptions>& locators() {
+  static const Kinds<LocatorOptions> kinds{
       {"event_former",
        {"the transformer of document 002, sensors by number",
         [] { return std::make_unique<EventFormerOptions>(); }}},

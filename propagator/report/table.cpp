@@ -21,6 +21,12 @@ bool begins_with_number(const std::string& text) {
 
 Table::Table(std::vector<std::string> header) { row(std::move(header)); }
 
+Table Table::of_rows(std::vector<std::vector<std::string>> rows) {
+  Table table({});
+  table.rows_ = std::move(rows);
+  return table;
+}
+
 void Table::row(std::vector<std::string> cells) {
   rows_.push_back(std::move(cells));
 }

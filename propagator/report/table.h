@@ -12,9 +12,12 @@ namespace propagator::report {
 class Table {
  public:
   explicit Table(std::vector<std::string> header);
+  // As `rows` gave them.
+  static Table of_rows(std::vector<std::vector<std::string>> rows);
 
   void row(std::vector<std::string> cells);
   size_t size() const { return rows_.size() - 1; }  // without the header
+  const std::vector<std::vector<std::string>>& rows() const { return rows_; }
   std::string text() const;
   std::string html() const;
 

@@ -5,7 +5,8 @@
 
 #include "propagator/core/error.h"
 #include "propagator/core/files.h"
-#include "propagator/run/run_report.h"
+#include "propagator/report/report.h"
+#include "propagator/run/test.h"
 #include "propagator/train/history.h"
 #include "propagator/train/run_directory.h"
 
@@ -14,30 +15,28 @@ namespace {
 
 using nlohmann::json;
 
-struct Run {
+struct ComparedRun {
   std::string name;
-  std::unique_ptr<run::Experiment> experiment;
-  json result;
+  std::unique_ptr<Experiment> experiment;
+  TestResult result;
   train::History history;
 };
 
-Run open(const fs::path& path) {
+ComparedRun read(const fs::path& path) {
   const auto directory = train::RunDirectory::open(path);
-  const auto document = directory.read_config();
-  auto experiment = std::make_unique<run::Experiment>(document);
-  auto result = read_result(*experiment, directory);
-  Run run{experiment->run().name, std::move(experiment), std::move(result),
-          train::read_history(directory.metrics())};
-  if (run.result.empty()) {
+  auto experiment = std::make_unique<Experiment>(directory.read_config());
+  auto result = read_result(directory);
+  if (!result) {
     throw FileError(
         fmt::format("{} has no result.json", path.string()),
         "its training is not finished: `propagator resume` goes on with it");
   }
-  return run;
+  return {experiment->run().name, std::move(experiment), std::move(*result),
+          train::read_history(directory.metrics())};
 }
 
 // Runs of one name in different folders are told apart by a number.
-void make_names_unique(std::vector<Run>& runs) {
+void make_names_unique(std::vector<ComparedRun>& runs) {
   std::set<std::string> taken;
   for (auto& run : runs) {
     const auto name = run.name;
@@ -56,11 +55,11 @@ std::string cell(const json& result, const char* key) {
                                  : value.dump();
 }
 
-report::Table number_table(const std::vector<Run>& runs) {
+report::Table number_table(const std::vector<ComparedRun>& runs) {
   // Plates of other lengths show other frames: a column for every name.
   std::vector<std::string> names;
   for (const auto& run : runs) {
-    for (const auto& metric : run.experiment->task().metrics(run.result)) {
+    for (const auto& metric : run.result.evaluation.metrics) {
       if (std::ranges::find(names, metric.name) == names.end()) {
         names.push_back(metric.name);
       }
@@ -73,18 +72,18 @@ report::Table number_table(const std::vector<Run>& runs) {
   }
   report::Table table(header);
   for (const auto& run : runs) {
-    const auto metrics = run.experiment->task().metrics(run.result);
+    const auto& metrics = run.result.evaluation.metrics;
     std::vector<std::string> cells{run.name, run.experiment->task().mode()};
     for (const auto& name : names) {
       const auto metric =
-          std::ranges::find(metrics, name, &train::Metric::name);
+          std::ranges::find(metrics, name, &tasks::Metric::name);
       cells.push_back(
           metric == metrics.end() ? "-" : report::scientific(metric->value));
     }
     cells.push_back(
-        cell(run.result.value("leak_audit", json::object()), "leaks"));
+        run.result.audit.is_null() ? "-" : cell(run.result.audit, "leaks"));
     for (const char* key : {"parameters", "training_seconds", "device"}) {
-      cells.push_back(cell(run.result, key));
+      cells.push_back(cell(run.result.record, key));
     }
     table.row(cells);
   }
@@ -93,7 +92,7 @@ report::Table number_table(const std::vector<Run>& runs) {
 
 // The keys whose values are not the same everywhere; a key that a run's model
 // does not have is "-".
-report::Table configuration_table(const std::vector<Run>& runs) {
+report::Table configuration_table(const std::vector<ComparedRun>& runs) {
   std::vector<std::string> header{"key"}, keys;
   std::set<std::string> seen;
   for (const auto& run : runs) {
@@ -117,20 +116,19 @@ report::Table configuration_table(const std::vector<Run>& runs) {
   return table;
 }
 
-void draw_curves(const std::vector<Run>& runs, report::Report& report) {
+void draw_curves(const std::vector<ComparedRun>& runs, report::Report& report) {
   report::BarChart bars;
   report::LinePlot loss{.title = "Validation loss",
                         .x = {.label = "step"},
                         .y = {.label = "loss", .log = true}};
   report::LinePlot curves;
   for (const auto& run : runs) {
-    const auto& task = run.experiment->task();
-    const auto metric = task.metrics(run.result).front();
+    const auto& metric = run.result.evaluation.metrics.front();
     bars.y = {.label = metric.name, .log = true};
     bars.categories.push_back(run.name);
     if (bars.bars.empty()) bars.bars.emplace_back();
     bars.bars[0].values.push_back(metric.value);
-    auto plot = task.curves(run.result);
+    auto plot = run.result.evaluation.curves;
     if (!plot.series.empty()) {
       auto series = plot.series.front();
       series.name = run.name;
@@ -160,8 +158,8 @@ void draw_curves(const std::vector<Run>& runs, report::Report& report) {
 
 fs::path write_comparison(const std::vector<fs::path>& paths,
                           const fs::path& folder) {
-  std::vector<Run> runs;
-  for (const auto& path : paths) runs.push_back(open(path));
+  std::vector<ComparedRun> runs;
+  for (const auto& path : paths) runs.push_back(read(path));
   for (const auto& run : runs) {
     const auto& task = run.experiment->run().task;
     if (task != runs[0].experiment->run().task) {

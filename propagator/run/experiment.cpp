@@ -126,7 +126,7 @@ std::string Experiment::hash() const {
 }
 
 Runtime Experiment::make_runtime() const {
-  return propagator::make_runtime(run_.device, run_.precision, run_.threads);
+  return propagator::make_runtime(run_.device, run_.precision);
 }
 
 std::shared_ptr<torch::nn::Module> Experiment::make_model(

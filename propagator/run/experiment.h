@@ -4,7 +4,7 @@
 #include <optional>
 
 #include "propagator/core/device.h"
-#include "propagator/train/task.h"
+#include "propagator/tasks/task.h"
 #include "propagator/train/trainer.h"
 
 namespace propagator::run {
@@ -45,7 +45,7 @@ class Experiment {
   explicit Experiment(const config::Document& document);
 
   const config::Schema& schema() const { return schema_; }
-  train::Task& task() const { return *task_; }
+  tasks::Task& task() const { return *task_; }
   const RunOptions& run() const { return run_; }
   const train::TrainOptions& train() const { return train_; }
   // Of this session alone, in place of the configuration's.
@@ -77,7 +77,7 @@ class Experiment {
   train::TrainOptions train_;
   ReportOptions report_;
   ReproduceOptions reproduce_;
-  std::unique_ptr<train::Task> task_;
+  std::unique_ptr<tasks::Task> task_;
   config::Schema schema_;
   std::optional<double> session_limit_;
 };

@@ -4,7 +4,9 @@
 #include "propagator/core/files.h"
 #include "propagator/core/progress.h"
 #include "propagator/explain/explanation.h"
-#include "propagator/train/history.h"
+#include "propagator/run/history_figures.h"
+#include "propagator/tasks/drawing.h"
+#include "propagator/tasks/explainable.h"
 
 namespace propagator::run {
 namespace {
@@ -20,41 +22,51 @@ std::string title_of(const run::Experiment& experiment) {
   return fmt::format("{}: {}", experiment.run().task, experiment.run().name);
 }
 
-void add_result(const run::Experiment& experiment, const json& result,
-                report::Report& report) {
+// What result.json says beside the test itself.
+std::vector<std::pair<std::string, std::string>> facts_of(const json& record) {
+  std::vector<std::pair<std::string, std::string>> facts;
+  for (const char* key :
+       {"mode", "network", "parameters", "steps", "device", "precision",
+        "threads", "machine", "libtorch", "seed", "code"}) {
+    if (record.contains(key)) facts.emplace_back(key, shown(record.at(key)));
+  }
+  if (record.contains("training_seconds")) {
+    facts.emplace_back("training",
+                       duration_text(record.at("training_seconds")));
+  }
+  return facts;
+}
+
+void add_result(const TestResult* result, report::Report& report) {
   report.section("Result");
-  if (result.empty()) {
+  if (result == nullptr) {
     report.text(
         "This run has no result yet: its training is not finished. What "
         "follows is a checkpoint.");
     return;
   }
-  const auto summary = experiment.task().summary(result);
-  report.table(summary.table);
-  for (const auto& remark : summary.remarks) report.text(remark);
-  if (result.contains("leak_audit")) {
-    const auto& audit = result.at("leak_audit");
-    report.verdict(audit.at("leaks") == 0,
-                   "leak audit: " + shown(audit.at("verdict")));
+  report.table(result->evaluation.table);
+  for (const auto& remark : result->evaluation.remarks) report.text(remark);
+  if (!result->audit.is_null()) {
+    report.verdict(result->audit.at("leaks") == 0,
+                   "leak audit: " + shown(result->audit.at("verdict")));
   }
-  std::vector<std::pair<std::string, std::string>> facts;
-  for (const auto& [key, name] :
-       {std::pair{"mode", "mode"}, std::pair{"network", "network"},
-        std::pair{"parameters", "parameters"}, std::pair{"steps", "steps"},
-        std::pair{"device", "device"}, std::pair{"precision", "precision"},
-        std::pair{"threads", "threads"}, std::pair{"machine", "machine"},
-        std::pair{"libtorch", "libtorch"}, std::pair{"seed", "seed"},
-        std::pair{"code", "code"}}) {
-    if (result.contains(key)) facts.emplace_back(name, shown(result.at(key)));
-  }
-  if (result.contains("training_seconds")) {
-    facts.emplace_back("training",
-                       duration_text(result.at("training_seconds")));
-  }
-  report.facts(facts);
+  report.facts(facts_of(result->record));
 }
 
-void add_reproduction(const json& result, const json& explanation,
+// The figures of a task that draws; else its curves.
+void draw_test(tasks::Task& task, torch::nn::Module& model,
+               const TestResult* result, int64_t cases,
+               report::Report& report) {
+  const auto* evaluation = result == nullptr ? nullptr : &result->evaluation;
+  if (auto* drawing = dynamic_cast<tasks::Drawing*>(&task)) {
+    drawing->draw(model, evaluation, cases, report);
+  } else if (evaluation != nullptr && !evaluation->curves.series.empty()) {
+    report.figure("curves", evaluation->curves, "The result of the test.");
+  }
+}
+
+void add_reproduction(const TestResult* result, const json& explanation,
                       const train::RunDirectory& run, report::Report& report) {
   report.section("Reproduce it");
   report.text(
@@ -69,41 +81,23 @@ void add_reproduction(const json& result, const json& explanation,
       "propagator report {0}",
       path,
       explanation.empty() ? "" : fmt::format("propagator explain {}\n", path)));
-  if (result.contains("config_sha256")) {
+  if (result != nullptr) {
     report.text("SHA-256 of what decides the numbers: " +
-                shown(result.at("config_sha256")));
+                shown(result->record.at("config_sha256")));
   }
   report.folded("Configuration", read_file(run.config()));
 }
 
 }  // namespace
 
-json read_result(const run::Experiment& experiment,
-                 const train::RunDirectory& run) {
-  const auto result = run.read_result();
-  if (result.empty()) return result;
-  const auto& task = experiment.task();
-  try {
-    task.summary(result);
-    task.metrics(result);
-    task.curves(result);
-  } catch (const json::exception& error) {
-    throw DataError(
-        fmt::format("{}: {}", run.result().string(), error.what()),
-        fmt::format("`propagator eval {} --out {} --force` writes it again",
-                    run.path().string(), run.result().string()));
-  }
-  return result;
-}
-
 RunReport write_run_report(const run::Experiment& experiment,
                            torch::nn::Module& model, const Runtime& runtime,
-                           const json& result, const std::string& weights,
+                           const TestResult* result, const std::string& weights,
                            const train::RunDirectory& run) {
   auto& task = experiment.task();
   report::Report report(run.path(), "report.html", title_of(experiment),
                         fmt::format("{} model", task.mode()));
-  add_result(experiment, result, report);
+  add_result(result, report);
   const auto history = train::read_history(run.metrics());
   if (!history.empty()) {
     report.section("Training");
@@ -116,7 +110,7 @@ RunReport write_run_report(const run::Experiment& experiment,
   {
     // The fields as the test computes them; explanations in full precision.
     const PrecisionScope scope(runtime);
-    task.draw(model, result, experiment.report().cases, report);
+    draw_test(task, model, result, experiment.report().cases, report);
   }
   const auto numbers =
       explain::explain_model(task, model, experiment.run().seed,
@@ -126,6 +120,12 @@ RunReport write_run_report(const run::Experiment& experiment,
     write_file_atomically(run.path() / "explain.json", numbers.dump(2) + "\n");
   }
   return {report.write(), numbers};
+}
+
+bool can_be_explained(const Run& run) {
+  auto* task = dynamic_cast<tasks::Explainable*>(&run.experiment().task());
+  return task != nullptr && (task->propagator_subject(run.model()) ||
+                             task->audit_subject(run.model()));
 }
 
 RunReport write_explanation(const run::Experiment& experiment,

@@ -3,15 +3,14 @@
 #include <torch/nn/module.h>
 
 #include <filesystem>
-#include <map>
 #include <nlohmann/json.hpp>
 #include <optional>
 #include <string>
 #include <vector>
 
-namespace propagator::train {
+#include "propagator/train/trainable.h"
 
-using NamedTensors = std::map<std::string, torch::Tensor>;
+namespace propagator::train {
 
 // Everything a run needs to go on to the same bits. On disk a directory,
 // written beside and renamed into place:

@@ -12,9 +12,12 @@ constexpr int64_t kAlignment = 4;
 
 }  // namespace
 
-FlatParameters::FlatParameters(torch::nn::Module& module) {
+FlatParameters::FlatParameters(
+    torch::nn::Module& module,
+    const std::map<std::string, torch::Tensor>& others) {
   const torch::NoGradGuard no_grad;
-  std::vector<std::pair<std::string, torch::Tensor>> parameters;
+  std::vector<std::pair<std::string, torch::Tensor>> parameters(others.begin(),
+                                                                others.end());
   for (const auto& item : module.named_parameters()) {
     if (item.value().requires_grad()) parameters.emplace_back(item.pair());
   }

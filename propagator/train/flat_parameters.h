@@ -2,6 +2,7 @@
 
 #include <torch/nn/module.h>
 
+#include <map>
 #include <string>
 #include <vector>
 
@@ -18,7 +19,10 @@ class FlatParameters {
     int64_t offset, size;
   };
 
-  explicit FlatParameters(torch::nn::Module& module);
+  // `others` are learned beside the module's, and come first.
+  explicit FlatParameters(
+      torch::nn::Module& module,
+      const std::map<std::string, torch::Tensor>& others = {});
 
   torch::Tensor& values() { return values_; }
   torch::Tensor& gradients() { return gradients_; }

@@ -1,8 +1,9 @@
 #pragma once
 
+#include <filesystem>
 #include <map>
-
-#include "propagator/report/report.h"
+#include <string>
+#include <vector>
 
 namespace propagator::train {
 
@@ -22,13 +23,6 @@ struct History {
 };
 // From metrics.jsonl; empty if there is none. A line that a crash cut short is
 // passed over.
-History read_history(const fs::path& metrics);
-
-// Where the learning rate jumps, or has its peak if it moves all the time; and
-// the best validation.
-std::vector<report::Event> events_of(const History& history);
-
-// Figures loss, loss-terms and learning-rate.
-void draw_history(const History& history, report::Report& report);
+History read_history(const std::filesystem::path& metrics);
 
 }  // namespace propagator::train

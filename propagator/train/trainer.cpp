@@ -11,14 +11,15 @@
 #include "propagator/core/files.h"
 #include "propagator/core/log.h"
 #include "propagator/core/progress.h"
-#include "propagator/train/signals.h"
 
 namespace propagator::train {
 namespace {
 
-// In front of the names of L-BFGS's and of the task's tensors in a checkpoint.
+// In front of the names, in a checkpoint, of the tensors of L-BFGS, of the
+// task's state and of what is learned beside the model.
 constexpr std::string_view kQuasiNewton = "lbfgs.";
 constexpr std::string_view kTask = "task.";
+constexpr std::string_view kLearned = "learned.";
 
 // A training that has not gained for so many validations, and is so many times
 // worse than its best, has gone astray.
@@ -99,8 +100,8 @@ void TrainOptions::describe(config::Schema& s) {
 
 void TrainOptions::validate() const { optimizer.validate(); }
 
-std::vector<UnusedOption> TrainOptions::unused_options() const {
-  std::vector<UnusedOption> idle;
+std::vector<config::UnusedOption> TrainOptions::unused_options() const {
+  std::vector<config::UnusedOption> idle;
   if (!by_quasi_newton_alone()) return idle;
   for (const char* key :
        {"train.clip", "train.accumulate", "schedule.", "optimizer.beta",
@@ -127,7 +128,7 @@ std::optional<int64_t> TrainOptions::scheduled_steps(
   return total_steps(cases.value_or(0));
 }
 
-Trainer::Trainer(Task& task, std::shared_ptr<torch::nn::Module> model,
+Trainer::Trainer(Trainable& task, std::shared_ptr<torch::nn::Module> model,
                  const TrainOptions& options, int64_t seed,
                  const Runtime& runtime, std::string config)
     : task_(task),
@@ -158,7 +159,17 @@ Trainer::Trainer(Task& task, std::shared_ptr<torch::nn::Module> model,
 double Trainer::seconds() const { return seconds_before_ + clock_.seconds(); }
 
 void Trainer::restore(const Checkpoint& checkpoint) {
-  set_parameters(*model_, checkpoint.model, "model.safetensors");
+  const torch::NoGradGuard no_grad;
+  auto weights = checkpoint.model;
+  best_ = checkpoint.best;
+  auto learned = task_.learned();
+  for (auto& [name, value] : learned) {
+    // Older programs had it among the model's.
+    best_.erase(name);
+    const auto found = weights.extract(name);
+    if (!found.empty()) value.copy_(found.mapped());
+  }
+  set_parameters(*model_, weights, "model.safetensors");
   const auto& state = checkpoint.state;
   try {
     step_ = state.at("step");
@@ -166,6 +177,10 @@ void Trainer::restore(const Checkpoint& checkpoint) {
     const auto history = take(moments, kQuasiNewton);
     if (quasi_newton_ && !history.empty())
       quasi_newton_->optimizer().restore(history);
+    for (const auto& [name, value] : take(moments, kLearned)) {
+      const auto found = learned.find(name);
+      if (found != learned.end()) found->second.copy_(value);
+    }
     const auto made = take(moments, kTask);
     if (!made.empty()) task_.restore(made);
     stepper_.optimizer().restore(moments, state.at("optimizer_steps"));
@@ -179,7 +194,6 @@ void Trainer::restore(const Checkpoint& checkpoint) {
     throw DataError(
         "state.json is damaged: it lacks what a training needs to go on");
   }
-  best_ = checkpoint.best;
   saved_step_ = step_;
 }
 
@@ -190,8 +204,19 @@ void Trainer::forget_best() {
   validations_without_gain_ = 0;
 }
 
-StopReason Trainer::run(RunDirectory& run) {
+void Trainer::take_over(RunDirectory& run) {
   run_ = &run;
+  remove_unfinished(run.checkpoints());
+  for (const auto& later : list_checkpoints(run.checkpoints())) {
+    // Of a future that this run, resumed from an earlier point, gives up.
+    if (later > checkpoint_path(run.checkpoints(), step_)) {
+      remove_checkpoint(later);
+    }
+  }
+  metrics_ = std::make_unique<MetricsFile>(run.metrics(), step_);
+}
+
+StopReason Trainer::run(RunDirectory& run) {
   // However the loop ends, a checkpoint that was begun is whole afterwards.
   const struct Wait {
     std::future<void>& saving;
@@ -199,55 +224,23 @@ StopReason Trainer::run(RunDirectory& run) {
       if (saving.valid()) saving.wait();
     }
   } wait{saving_};
-  const StopSignals signals;
+  const struct Training {
+    Training() { observer().training_began(); }
+    ~Training() { observer().training_ended(); }
+  } training;
   clock_.start();
   since_saved_.start();
-  remove_unfinished(run_->checkpoints());
-  for (const auto& later : list_checkpoints(run_->checkpoints())) {
-    // Of a future that this run, resumed from an earlier point, gives up.
-    if (later > checkpoint_path(run_->checkpoints(), step_)) {
-      remove_checkpoint(later);
-    }
-  }
-  metrics_ = std::make_unique<MetricsFile>(run_->metrics(), step_);
+  take_over(run);
   model_->train();
   Progress progress("step", total_steps_, step_);
-  StopReason reason = StopReason::kFinished;
-  while (step_ < total_steps_ && !out_of_patience() && !converged()) {
-    const double lr =
-        learning_rate(options_.schedule, step_, epoch(), total_steps_);
-    update(lr);
-    ++step_;
-    const bool done = step_ == total_steps_ || converged();
-    const bool logged = step_ % options_.log_every == 0 || done;
-    const bool validated = step_ % validate_every_ == 0 || done;
-    const bool due = step_ % checkpoint_every_ == 0 ||
-                     since_saved_.seconds() > options_.checkpoint_minutes * 60;
-    // Reading makes the host wait for a GPU, which a step by itself never
-    // does; nothing bad is ever saved.
-    if (runtime_.device.is_cpu() || logged || validated || due) read_step();
-    if (logged) {
-      nlohmann::json extra{{"gradient_norm", last_norm_}};
-      if (!by_quasi_newton(step_ - 1)) extra["lr"] = lr;
-      write_metrics("train", last_, extra);
-    }
+  auto reason = StopReason::kFinished;
+  while (!is_done() && reason == StopReason::kFinished) {
+    advance();
     progress.update(step_, [this] { return progress_note(); });
-    if (validated) {
-      progress.clear();
-      note_validation(validate());
-    }
-    if (due && !done && !(is_saving() && options_.checkpoint_every == 0)) {
-      save();
-    }
-    if (done) break;
-    if (StopSignals::requested() != 0) {
-      reason = StopReason::kSignal;
-      break;
-    }
-    if (options_.time_limit > 0 && clock_.seconds() > options_.time_limit) {
-      reason = StopReason::kTimeLimit;
-      break;
-    }
+    if (step_ % validate_every_ == 0 || is_last()) note_validation(validate());
+    if (is_last()) break;
+    if (due_ && !(is_saving() && options_.checkpoint_every == 0)) save();
+    reason = reason_to_stop();
   }
   if (step_ != saved_step_) save();
   finish_saving();
@@ -256,6 +249,31 @@ StopReason Trainer::run(RunDirectory& run) {
     reason = StopReason::kEarlyStop;
   }
   return reason;
+}
+
+StopReason Trainer::reason_to_stop() const {
+  if (observer().stop_requested()) return StopReason::kRequest;
+  const bool late =
+      options_.time_limit > 0 && clock_.seconds() > options_.time_limit;
+  return late ? StopReason::kTimeLimit : StopReason::kFinished;
+}
+
+void Trainer::advance() {
+  const double lr =
+      learning_rate(options_.schedule, step_, epoch(), total_steps_);
+  update(lr);
+  ++step_;
+  const bool logged = step_ % options_.log_every == 0 || is_last();
+  const bool validated = step_ % validate_every_ == 0;
+  due_ = step_ % checkpoint_every_ == 0 ||
+         since_saved_.seconds() > options_.checkpoint_minutes * 60;
+  // Reading makes the host wait for a GPU, which a step by itself never does;
+  // nothing bad is ever saved.
+  if (runtime_.device.is_cpu() || logged || validated || due_) read_step();
+  if (!logged) return;
+  nlohmann::json extra{{"gradient_norm", last_norm_}};
+  if (!by_quasi_newton(step_ - 1)) extra["lr"] = lr;
+  write_metrics("train", last_, extra);
 }
 
 void Trainer::update(double lr) {
@@ -275,7 +293,7 @@ void Trainer::update(double lr) {
 void Trainer::read_step() {
   const auto record =
       by_quasi_newton(step_ - 1) ? quasi_newton_->read() : stepper_.read();
-  last_ = {record.loss, record.terms};
+  last_ = record.loss;
   last_norm_ = record.gradient_norm;
   check_finite(last_);
   if (!std::isfinite(last_norm_)) {
@@ -305,11 +323,11 @@ std::string Trainer::what_may_help() const {
   return saved_step_ > 0 ? way + "; the last checkpoint is good" : way;
 }
 
-void Trainer::check_finite(const Summary& summary) const {
+void Trainer::check_finite(const LossValues& loss) const {
   // Terms may be computed together, so that one spoils all of them.
   std::vector<std::string> bad;
   double value = 0;
-  for (const auto& [name, term] : summary.terms) {
+  for (const auto& [name, term] : loss.terms) {
     if (std::isfinite(term)) continue;
     if (bad.empty()) value = term;
     bad.push_back("'" + name + "'");
@@ -321,64 +339,50 @@ void Trainer::check_finite(const Summary& summary) const {
                     bad.size() == 1 ? "is" : "are", value, step_),
         what_may_help());
   }
-  if (!std::isfinite(summary.total)) {
+  if (!std::isfinite(loss.total)) {
     throw NumericalError(
-        fmt::format("[train] the loss is {} at step {}", summary.total, step_));
+        fmt::format("[train] the loss is {} at step {}", loss.total, step_));
   }
 }
 
-Trainer::Summary Trainer::validate() {
+LossValues Trainer::validate() {
   const torch::NoGradGuard no_grad;
-  const PrecisionScope scope(runtime_);
   model_->eval();
   const int64_t available = task_.size(data::Split::kValidation);
   const int64_t size = options_.validate_cases > 0
                            ? std::min(options_.validate_cases, available)
                            : available;
-  // Sums stay on the device: reading each part would make the host wait.
-  torch::Tensor sums;
   std::vector<std::string> names;
   Progress progress("validating", size);
-  for (int64_t begin = 0; begin < size; begin += options_.batch) {
-    const int64_t end = std::min(begin + options_.batch, size);
-    const auto positions = torch::arange(begin, end, torch::kInt64);
-    const auto part = values_of(
-        task_.loss(*model_, data::Split::kValidation, positions), names);
-    const double share =
-        static_cast<double>(end - begin) / static_cast<double>(size);
-    sums = sums.defined() ? sums + part * share : part * share;
-    progress.update(begin);
-  }
+  const auto means =
+      mean_loss(task_, *model_, data::Split::kValidation,
+                parts_of(size, options_.batch, torch::kInt64), runtime_,
+                /*parameters=*/nullptr, names,
+                [&](int64_t done) { progress.update(done); });
   model_->train();
-  const auto values = sums.cpu();
-  Summary summary{values[0].item<double>(), {}};
-  for (size_t k = 0; k < names.size(); ++k) {
-    summary.terms.emplace_back(
-        names[k], values[static_cast<int64_t>(k) + 1].item<double>());
-  }
-  return summary;
+  return read_values(means, names);
 }
 
-void Trainer::note_validation(const Summary& summary) {
-  check_finite(summary);
-  write_metrics("validation", summary, {});
-  const bool better = summary.total < best_value_;
+void Trainer::note_validation(const LossValues& loss) {
+  check_finite(loss);
+  write_metrics("validation", loss, {});
+  const bool better = loss.total < best_value_;
   validations_without_gain_ = better ? 0 : validations_without_gain_ + 1;
   if (better) {
-    best_value_ = summary.total;
+    best_value_ = loss.total;
     best_step_ = step_;
     best_ = copy_parameters(*model_);
   }
   std::string terms;
-  for (const auto& [name, value] : summary.terms) {
+  for (const auto& [name, value] : loss.terms) {
     terms += fmt::format("  {} {:.2e}", name, value);
   }
   log::info("step {}/{}  epoch {}  train {:.3e}  validation {:.3e}{}  ({}){}",
             step_, total_steps_, (step_ - 1) / steps_per_epoch_ + 1,
-            last_.total, summary.total, better ? " best" : "",
+            last_.total, loss.total, better ? " best" : "",
             duration_text(seconds()), terms);
   if (validations_without_gain_ != kSignsOfTrouble ||
-      summary.total <= kAstray * best_value_) {
+      loss.total <= kAstray * best_value_) {
     return;
   }
   const bool fits = last_.total < best_value_;
@@ -388,21 +392,21 @@ void Trainer::note_validation(const Summary& summary) {
   log::warn(
       "the validation loss is {:.0f} times the best, of step {}{}. The best "
       "weights are kept; {} may help",
-      summary.total / best_value_, best_step_,
+      loss.total / best_value_, best_step_,
       fits ? ", while that of training is small: the model fits what it is "
              "shown and nothing beside it"
            : ": the training may have diverged",
       help);
 }
 
-void Trainer::write_metrics(const char* kind, const Summary& summary,
+void Trainer::write_metrics(const char* kind, const LossValues& loss,
                             nlohmann::json extra) {
   nlohmann::json line{{"kind", kind},
                       {"step", step_},
                       {"epoch", (step_ - 1) / steps_per_epoch_ + 1},
-                      {"loss", summary.total},
+                      {"loss", loss.total},
                       {"seconds", seconds()}};
-  for (const auto& [name, value] : summary.terms) line["terms"][name] = value;
+  for (const auto& [name, value] : loss.terms) line["terms"][name] = value;
   line.update(extra.is_null() ? nlohmann::json::object() : extra);
   metrics_->write(line);
 }
@@ -415,6 +419,7 @@ void Trainer::save() {
   if (quasi_newton_)
     put(checkpoint.optimizer, kQuasiNewton, quasi_newton_->optimizer().state());
   put(checkpoint.optimizer, kTask, task_.state());
+  put(checkpoint.optimizer, kLearned, task_.learned());
   checkpoint.config = config_;
   const bool has_best = std::isfinite(best_value_);
   checkpoint.state = {

@@ -3,12 +3,13 @@
 #include <future>
 
 #include "propagator/core/stopwatch.h"
+#include "propagator/core/unused_option.h"
 #include "propagator/train/checkpoint.h"
 #include "propagator/train/quasi_newton_step.h"
 #include "propagator/train/run_directory.h"
 #include "propagator/train/schedule.h"
 #include "propagator/train/step.h"
-#include "propagator/train/task.h"
+#include "propagator/train/trainable.h"
 
 namespace propagator::train {
 
@@ -33,7 +34,7 @@ struct TrainOptions {
   // The sections `train`, `schedule`, `optimizer` and `lbfgs`.
   void describe(config::Schema& schema);
   void validate() const;
-  std::vector<UnusedOption> unused_options() const;
+  std::vector<config::UnusedOption> unused_options() const;
 
   // With so many training cases.
   int64_t steps_per_epoch(int64_t cases) const;
@@ -48,14 +49,15 @@ struct TrainOptions {
   }
 };
 
-enum class StopReason { kFinished, kEarlyStop, kSignal, kTimeLimit };
+enum class StopReason { kFinished, kEarlyStop, kRequest, kTimeLimit };
 
 // Owns the loop: batch → loss terms → gradients → update; validation, best
-// model, checkpoints, metrics, stopping. It knows the task by its interface
-// and keeps all state that a checkpoint must hold.
+// model, checkpoints, metrics, stopping. It knows what it trains by the small
+// interface Trainable, and keeps all state that a checkpoint must hold. It
+// reports to the observer of its thread, which may ask it to stop.
 class Trainer {
  public:
-  Trainer(Task& task, std::shared_ptr<torch::nn::Module> model,
+  Trainer(Trainable& task, std::shared_ptr<torch::nn::Module> model,
           const TrainOptions& options, int64_t seed, const Runtime& runtime,
           std::string config);
 
@@ -74,26 +76,26 @@ class Trainer {
   void load_best();
 
  private:
-  struct Summary {
-    double total = 0;
-    std::vector<std::pair<std::string, double>> terms;
-  };
-
-  void update(double lr);  // one step
+  void take_over(RunDirectory& run);  // clears it of what is not of this training
+  void advance();                // one step, with its line of metrics
+  void update(double lr);
+  bool is_last() const { return step_ >= total_steps_ || converged(); }
+  bool is_done() const { return is_last() || out_of_patience(); }
+  StopReason reason_to_stop() const;  // kFinished if there is none
   bool by_quasi_newton(int64_t step) const {
     return quasi_newton_ && step >= options_.optimizer.handover;
   }
   bool converged() const { return quasi_newton_ && quasi_newton_->stopped(); }
   void read_step();  // its numbers into `last_`; NumericalError if bad
-  Summary validate();
-  void note_validation(const Summary& summary);
+  LossValues validate();
+  void note_validation(const LossValues& loss);
   // Starts to write a checkpoint of now, beside the training that goes on.
   void save();
   bool is_saving() const;
   void finish_saving();  // waits for it; throws what went wrong
-  void write_metrics(const char* kind, const Summary& summary,
+  void write_metrics(const char* kind, const LossValues& loss,
                      nlohmann::json extra);
-  void check_finite(const Summary& summary) const;
+  void check_finite(const LossValues& loss) const;
   std::string what_may_help() const;  // where numbers are not finite
   std::string progress_note() const;
   bool out_of_patience() const {
@@ -102,7 +104,7 @@ class Trainer {
   }
   int64_t epoch() const { return step_ / steps_per_epoch_ + 1; }
 
-  Task& task_;
+  Trainable& task_;
   std::shared_ptr<torch::nn::Module> model_;
   TrainOptions options_;
   Runtime runtime_;
@@ -116,7 +118,7 @@ class Trainer {
   int64_t validate_every_, checkpoint_every_;
 
   int64_t step_ = 0;
-  Summary last_;  // of the last training step that was read
+  LossValues last_;  // of the last training step that was read
   double last_norm_ = 0;
   double best_value_;
   int64_t best_step_ = 0;
@@ -124,6 +126,7 @@ class Trainer {
   NamedTensors best_;
   double seconds_before_ = 0;
   int64_t saved_step_ = -1;
+  bool due_ = false;  // a checkpoint, after this step
   Stopwatch clock_, since_saved_;
   std::future<void> saving_;
 };

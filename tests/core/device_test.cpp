@@ -40,7 +40,7 @@ bool is_coarse(const torch::Tensor& x) {
 TEST(CoreDevice, PeakMemoryCountsWhatIsFreedToo) {
   EXPECT_FALSE(peak_memory({}).has_value());
   if (!torch::cuda::is_available()) return;
-  const auto runtime = make_runtime("cuda", Precision::kFloat32, 0);
+  const auto runtime = make_runtime("cuda", Precision::kFloat32);
   torch::zeros({1}, runtime.options());  // the allocator begins with its first
   begin_peak_memory(runtime);
   const auto before = peak_memory(runtime);
@@ -50,14 +50,14 @@ TEST(CoreDevice, PeakMemoryCountsWhatIsFreedToo) {
 }
 
 TEST(CoreDevice, CpuByName) {
-  const auto runtime = make_runtime("cpu", Precision::kFloat32, 0);
+  const auto runtime = make_runtime("cpu", Precision::kFloat32);
   EXPECT_EQ(runtime.device, kCpu);
   EXPECT_EQ(runtime.device_name(), "cpu");
   EXPECT_EQ(runtime.precision, Precision::kFloat32);
 }
 
 TEST(CoreDevice, AutoTakesTheFastestThereIs) {
-  const auto runtime = make_runtime("auto", Precision::kFloat32, 0);
+  const auto runtime = make_runtime("auto", Precision::kFloat32);
   const auto best = torch::cuda::is_available() ? torch::kCUDA
                     : at::hasMPS()              ? torch::kMPS
                                                 : torch::kCPU;
@@ -68,7 +68,7 @@ TEST(CoreDevice, UnknownNameIsAUsageError) {
   for (const std::string name : {"", "gpu", "CPU", "cuda:", "cuda:x", "cuda:-1",
                                  "cuda:0x", "cpu:", "cuda 0", "0"}) {
     const auto message =
-        thrown<UsageError>([&] { make_runtime(name, Precision::kFloat32, 0); });
+        thrown<UsageError>([&] { make_runtime(name, Precision::kFloat32); });
     EXPECT_EQ(
         message,
         "[device] expected auto, cpu, cuda, cuda:N or mps, got '" + name + "'");
@@ -87,7 +87,7 @@ TEST(CoreDevice, MemoryIsThatOfTheDevice) {
   ASSERT_EQ(name, "MemTotal:");
   EXPECT_NEAR(gib(Runtime{}), kilobytes / (1 << 20), 0.01);
   if (torch::cuda::is_available()) {
-    const auto cuda = make_runtime("cuda", Precision::kFloat32, 0);
+    const auto cuda = make_runtime("cuda", Precision::kFloat32);
     EXPECT_GT(gib(cuda), 1);
     EXPECT_LT(gib(cuda), 1000);
   }
@@ -105,7 +105,7 @@ TEST(CoreDevice, OurLoopsRunOnSeveralThreads) {
 
 TEST(CoreDevice, AbsentDeviceIsADeviceError) {
   const auto make = [](const std::string& name) {
-    return [name] { make_runtime(name, Precision::kFloat32, 0); };
+    return [name] { make_runtime(name, Precision::kFloat32); };
   };
   EXPECT_NE(thrown<DeviceError>(make("cuda:99")), "");
   if (!torch::cuda::is_available()) {
@@ -127,25 +127,28 @@ TEST(CoreDevice, TypeFollowsPrecision) {
   EXPECT_EQ(type(Precision::kFloat32), torch::kFloat32);
   EXPECT_EQ(type(Precision::kTF32), torch::kFloat32);
   EXPECT_EQ(type(Precision::kBFloat16), torch::kFloat32);
-  const auto runtime = make_runtime("cpu", Precision::kFloat64, 0);
+  const auto runtime = make_runtime("cpu", Precision::kFloat64);
   const auto third = torch::ones({1}, runtime.options()) / 3;
   EXPECT_EQ(third.item<double>(), 1.0 / 3);
   EXPECT_EQ(third.device(), kCpu);
 }
 
 TEST(CoreDevice, Tf32OnTheCpuIsRefused) {
-  const auto make = [] { make_runtime("cpu", Precision::kTF32, 0); };
+  const auto make = [] { make_runtime("cpu", Precision::kTF32); };
   EXPECT_EQ(thrown<UsageError>(make),
             "[precision] tf32 needs a CUDA device, got cpu");
 }
 
-TEST(CoreDevice, ThreadsAreSetOrKept) {
+TEST(CoreDevice, AScopeSetsThreadsAndPutsThemBack) {
   const int before = at::get_num_threads();
-  make_runtime("cpu", Precision::kFloat32, 3);
-  EXPECT_EQ(at::get_num_threads(), 3);
-  make_runtime("cpu", Precision::kFloat32, 0);
-  EXPECT_EQ(at::get_num_threads(), 3);
-  at::set_num_threads(before);
+  const auto runtime = make_runtime("cpu", Precision::kFloat32);
+  {
+    const RuntimeScope three(runtime, 3);
+    EXPECT_EQ(at::get_num_threads(), 3);
+    const RuntimeScope kept(runtime, 0);
+    EXPECT_EQ(at::get_num_threads(), 3);
+  }
+  EXPECT_EQ(at::get_num_threads(), before);
 }
 
 TEST(CoreDevice, PrecisionNames) {

@@ -1,50 +1,81 @@
 #include "propagator/core/progress.h"
 
+#include "propagator/core/log.h"
 #include "testing.h"
 
 namespace propagator {
 namespace {
 
-constexpr auto kSilent = Progress::Style::kSilent;
+std::string line(int64_t first, int64_t done, double seconds,
+                 const std::string& note = "") {
+  const std::string title = "training";
+  const std::function<std::string()> say = [&] { return note; };
+  return progress_line({title, first, done, 100, seconds, say});
+}
 
 TEST(CoreProgress, LineHasRateTimeLeftAndNote) {
-  const Progress progress("training", 100, 0, kSilent);
-  EXPECT_EQ(progress.line(60, "loss 0.1", 30),
+  EXPECT_EQ(line(0, 60, 30, "loss 0.1"),
             "training 60/100  2.0/s  20.0 s left  loss 0.1");
-  EXPECT_EQ(progress.line(60, "", 30), "training 60/100  2.0/s  20.0 s left");
+  EXPECT_EQ(line(0, 60, 30), "training 60/100  2.0/s  20.0 s left");
 }
 
 TEST(CoreProgress, SlowWorkIsTimedPerItem) {
-  const Progress progress("solving", 100, 0, kSilent);
-  EXPECT_EQ(progress.line(10, "", 120),
-            "solving 10/100  12.0 s each  18 min 00 s left");
+  EXPECT_EQ(line(0, 10, 120), "training 10/100  12.0 s each  18 min 00 s left");
 }
 
 TEST(CoreProgress, ResumedWorkCountsOnlyItsOwn) {
-  const Progress progress("training", 100, 40, kSilent);
-  EXPECT_EQ(progress.line(60, "", 10), "training 60/100  2.0/s  20.0 s left");
+  EXPECT_EQ(line(40, 60, 10), "training 60/100  2.0/s  20.0 s left");
 }
 
 TEST(CoreProgress, NoRateBeforeTheFirstItem) {
-  const Progress progress("training", 100, 40, kSilent);
-  EXPECT_EQ(progress.line(40, "", 10), "training 40/100");
-  EXPECT_EQ(progress.line(60, "warm", 0), "training 60/100  warm");
+  EXPECT_EQ(line(40, 40, 10), "training 40/100");
+  EXPECT_EQ(line(40, 60, 0, "warm"), "training 60/100  warm");
 }
 
 TEST(CoreProgress, NothingIsLeftAtTheEnd) {
-  const Progress progress("training", 100, 0, kSilent);
-  EXPECT_EQ(progress.line(100, "", 10), "training 100/100  10.0/s  0.0 s left");
+  EXPECT_EQ(line(0, 100, 10), "training 100/100  10.0/s  0.0 s left");
 }
 
-TEST(CoreProgress, ShortWorkAndSilencePrintNothing) {
-  ::testing::internal::CaptureStderr();
-  {
-    Progress silent("a", 2, 0, kSilent);
-    silent.update(1);
-    Progress lines("b", 2, 0, Progress::Style::kLines);
-    lines.update(1);
+// Writes down what it is told.
+struct Clerk : Observer {
+  void log(Level level, const std::string& text) override {
+    heard.push_back((level == Level::kWarning ? "warning: " : "") + text);
   }
+  void progress(const Step& step) override {
+    heard.push_back(fmt::format("{} {} of {}", step.title, step.done,
+                                step.total));
+  }
+  void progress_ended() override { heard.push_back("ended"); }
+
+  std::vector<std::string> heard;
+};
+
+TEST(CoreObserver, IsToldWhatItsThreadDoesWhileItsScopeLives) {
+  Clerk clerk, inner;
+  const auto work = [] {
+    Progress progress("counting", 3);
+    progress.update(2);
+    log::info("{} and {}", 1, 2);
+    log::warn("odd");
+  };
+  ::testing::internal::CaptureStderr();
+  ::testing::internal::CaptureStdout();
+  work();  // nobody listens
+  {
+    const ObserverScope scope(clerk);
+    {
+      const ObserverScope closer(inner);
+      log::info("inner");
+    }
+    work();
+  }
+  work();
+  EXPECT_EQ(clerk.heard,
+            (std::vector<std::string>{"counting 2 of 3", "1 and 2",
+                                      "warning: odd", "ended"}));
+  EXPECT_EQ(inner.heard, (std::vector<std::string>{"inner"}));
   EXPECT_EQ(::testing::internal::GetCapturedStderr(), "");
+  EXPECT_EQ(::testing::internal::GetCapturedStdout(), "");
 }
 
 TEST(CoreProgress, DurationInTwoUnits) {

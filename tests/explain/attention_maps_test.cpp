@@ -24,7 +24,7 @@ struct AttentionCase {
     };
   }
   std::shared_ptr<models::HeatFormer> model;
-  train::AuditSubject subject;
+  tasks::AuditSubject subject;
 };
 
 TEST(ExplainAttention, EveryQuerySharesOneUnitAmongTheKeysItSees) {

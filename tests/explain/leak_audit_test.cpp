@@ -9,7 +9,7 @@ namespace {
 using propagator::testing::random;
 
 // Output i is the running sum of inputs 0 … i + `ahead`.
-train::AuditSubject running_sum(int64_t ahead) {
+tasks::AuditSubject running_sum(int64_t ahead) {
   return {random({1, 10, 3, 3}, "inputs"),
           [ahead](const torch::Tensor& x) {
             const auto sum = x.cumsum(1);

@@ -41,8 +41,9 @@ struct TinyPlate {
         train::RunDirectory::create(folder / "run", false, experiment.yaml());
     trainer.run(run);
   }
-  train::PropagatorSubject subject() {
-    return *experiment.task().propagator_subject(*model);
+  tasks::PropagatorSubject subject() {
+    return *dynamic_cast<tasks::Explainable&>(experiment.task())
+                .propagator_subject(*model);
   }
   LearnedPropagator learn() {
     return learn_propagator(subject(), 0, kEverything);
@@ -87,7 +88,7 @@ TEST(ExplainLearnedPropagator, TheTrueOneIsThePowerOfTheSchemesMatrix) {
 }
 
 // A model whose derivative is known: frames sin(s) and s² of a state s.
-train::PropagatorSubject curved(double wrong) {
+tasks::PropagatorSubject curved(double wrong) {
   const auto state = random({3, 4}, "state");
   const auto both = [](const torch::Tensor& a, const torch::Tensor& b) {
     return torch::stack({a, b}, 1);

@@ -1,7 +1,6 @@
 #include "propagator/train/trainer.h"
 
 #include <signal.h>
-#include <spdlog/sinks/ostream_sink.h>
 #include <torch/nn/modules/linear.h>
 #include <torch/utils.h>
 
@@ -23,13 +22,9 @@ using propagator::testing::thrown;
 
 // Fits y = 2 x₀ - x₁ + 3 with a linear layer; a term can be made NaN, weights
 // can be made heavy, and a hook is called at every batch.
-class LineTask : public Task {
+class LineTask : public Trainable {
  public:
-  void describe(config::Schema&) override {}
-  void validate() override {}
-  std::string mode() const override { return "honest"; }
-  void prepare(int64_t, const Runtime&) override {}
-  std::shared_ptr<torch::nn::Module> make_model() const override {
+  std::shared_ptr<torch::nn::Module> make_model() const {
     torch::nn::Linear line(2, 1);
     if (ballast > 0) {
       line->register_parameter("ballast", torch::zeros({ballast}));
@@ -60,23 +55,6 @@ class LineTask : public Task {
     }
     return {fit + bad, {{"fit", 1, fit.detach()}, {"odd", 1, bad.detach()}}};
   }
-  nlohmann::json evaluate(torch::nn::Module&, data::Split) override {
-    return {};
-  }
-  Summary summary(const nlohmann::json&) const override {
-    return {report::Table({}), {}};
-  }
-  std::vector<Metric> metrics(const nlohmann::json&) const override {
-    return {};
-  }
-  report::LinePlot curves(const nlohmann::json&) const override { return {}; }
-  void draw(torch::nn::Module&, const nlohmann::json&, int64_t,
-            report::Report&) override {}
-  std::string predict(torch::nn::Module&, const std::string&,
-                      const std::string&, const Runtime&) override {
-    return "";
-  }
-
   int batches = 0, nan_at = 0;
   int64_t ballast = 0;         // parameters that do nothing
   bool others_differ = false;  // from what is learned, more and more
@@ -337,24 +315,18 @@ TEST_F(TrainTrainer, BestModelIsKeptWhenLaterOnesAreWorse) {
 }
 
 // What is logged while it lives.
-struct Listener {
-  Listener() {
-    spdlog::default_logger()->sinks().push_back(
-        std::make_shared<spdlog::sinks::ostream_sink_mt>(text));
-  }
-  ~Listener() { spdlog::default_logger()->sinks().pop_back(); }
-  Listener(const Listener&) = delete;
-  Listener& operator=(const Listener&) = delete;
-
+struct Listener : Observer {
+  void log(Level, const std::string& line) override { text << line << '\n'; }
   bool heard(const std::string& words) const {
     return text.str().find(words) != std::string::npos;
   }
 
   std::ostringstream text;
+  const ObserverScope scope{*this};
 };
 
 TEST_F(TrainTrainer, SaysOnceThatItFitsNothingElse) {
-  const Listener listener;
+  Listener listener;
   task.others_differ = true;
   options.schedule.kind = ScheduleKind::kConstant;
   options.validate_every = 20;
@@ -368,7 +340,7 @@ TEST_F(TrainTrainer, SaysOnceThatItFitsNothingElse) {
 }
 
 TEST_F(TrainTrainer, SaysOnceThatItMayHaveDiverged) {
-  const Listener listener;
+  Listener listener;
   const auto& text = listener.text;
   options.schedule.kind = ScheduleKind::kConstant;
   options.validate_every = 20;

@@ -115,8 +115,8 @@ bool has_root_of_zero(const pde::Problem& problem,
       });
 }
 
-// Whether an answer that has the formula of a field's first values, or of its
-// first derivative by time, for ever has it without a corner. Equations see
+// Whether an answer that has the formula of a field's initial condition, or of
+// its first derivative by time, for ever has it without a corner. Equations see
 // none: it lies between points.
 bool stays_smooth(const pde::Problem& problem, const pde::Expression& formula,
                   int64_t field) {
@@ -139,26 +139,34 @@ std::optional<HardInitialConditions::Value> given_by(
       has_derivatives(problem, rest) &&
       (with_corners || stays_smooth(problem, rest, derivatives.begin()->field));
   if (!may_be_kept) return std::nullopt;
-  return HardInitialConditions::Value{&condition, factor, rest};
+  return HardInitialConditions::Value{factor, rest};
 }
 
+// Whether a condition holds at the first time of a problem.
+bool holds_at_first(const pde::Problem& problem, const Condition& condition) {
+  const int64_t time = problem.time();
+  return condition.variable == time && !condition.is_periodic() &&
+         condition.at == problem.domain[static_cast<size_t>(time)].low;
+}
+
+// It owns all that it needs of the problem: a model may outlive its task.
 class WithInitialConditions : public autodiff::FieldNet {
  public:
-  WithInitialConditions(const pde::Problem& problem,
+  WithInitialConditions(HardInitialConditions::Time time,
                         std::vector<HardInitialConditions::ByOrder> fields,
                         std::shared_ptr<autodiff::FieldNet> network)
-      : problem_(problem),
+      : time_(time),
         fields_(std::move(fields)),
         network_(register_module("network", std::move(network))) {}
 
   Jet forward(const Jet& points) override {
     const auto answer = network_->forward(points);
     auto variables = autodiff::coordinates(points);
-    const auto time = static_cast<size_t>(problem_.time());
-    const auto& [first, last] = problem_.domain[time];
+    const auto time = static_cast<size_t>(time_.variable);
+    const auto& [first, last] = time_.interval;
     const auto since = variables[time] - first;
     const auto share = since * (1 / (last - first));
-    // A formula of the first values that names time means the first.
+    // Time in a formula of an initial condition means the first.
     variables[time] =
         Jet::constant(torch::full_like(variables[time].value(), first));
     std::vector<Tensor> all;
@@ -191,7 +199,7 @@ class WithInitialConditions : public autodiff::FieldNet {
     return moves ? value(0) + value(1) * since : value(0);
   }
 
-  const pde::Problem& problem_;
+  HardInitialConditions::Time time_;
   std::vector<HardInitialConditions::ByOrder> fields_;
   std::shared_ptr<autodiff::FieldNet> network_;
 };
@@ -200,23 +208,27 @@ class WithInitialConditions : public autodiff::FieldNet {
 
 HardInitialConditions::HardInitialConditions(const pde::Problem& problem,
                                              bool with_corners)
-    : problem_(&problem), fields_(problem.symbols.fields.size()) {
+    : fields_(problem.symbols.fields.size()) {
   const int64_t time = problem.time();
   const bool time_is_periodic =
       std::ranges::any_of(problem.conditions, [&](const Condition& c) {
         return c.is_periodic() && c.variable == time;
       });
   if (time < 0 || time_is_periodic) return;
+  time_ = {time, problem.domain[static_cast<size_t>(time)]};
+  // Of each field by order, none where no condition gives it.
+  struct Given {
+    const Condition* condition = nullptr;
+    Value value = {};
+  };
+  std::vector<std::vector<Given>> fields(fields_.size());
   std::set<int64_t> others;  // fields with conditions of another form
   for (const auto& condition : problem.conditions) {
-    if (condition.variable != time || condition.is_periodic() ||
-        condition.at != problem.domain[static_cast<size_t>(time)].low) {
-      continue;
-    }
+    if (!holds_at_first(problem, condition)) continue;
     const auto derivatives = condition.derivatives();
     const auto& derivative = *derivatives.begin();
     const int64_t order = derivative.orders[static_cast<size_t>(time)];
-    auto& values = fields_[static_cast<size_t>(derivative.field)];
+    auto& values = fields[static_cast<size_t>(derivative.field)];
     const auto given =
         derivatives.size() == 1 && order <= 1 && derivative.order() == order
             ? given_by(problem, condition, with_corners)
@@ -227,31 +239,29 @@ HardInitialConditions::HardInitialConditions(const pde::Problem& problem,
       for (const auto& one : derivatives) others.insert(one.field);
       continue;
     }
-    values[at] = *given;
+    values[at] = {&condition, *given};
   }
-  for (int64_t f = 0; f < std::ssize(fields_); ++f) {
-    auto& values = fields_[static_cast<size_t>(f)];
-    if (others.contains(f) ||
-        (!values.empty() && values.front().condition == nullptr)) {
-      values.clear();
+  for (size_t f = 0; f < fields.size(); ++f) {
+    const auto& values = fields[f];
+    if (others.contains(static_cast<int64_t>(f)) || values.empty() ||
+        values.front().condition == nullptr) {
+      continue;
+    }
+    for (const auto& [condition, value] : values) {
+      met_.push_back(*condition);
+      fields_[f].push_back(value);
     }
   }
 }
 
 bool HardInitialConditions::has(const Condition& condition) const {
-  for (const auto& values : fields_) {
-    for (const auto& value : values) {
-      if (value.condition == &condition) return true;
-    }
-  }
-  return false;
+  return std::ranges::find(met_, condition) != met_.end();
 }
 
 std::shared_ptr<autodiff::FieldNet> HardInitialConditions::build_into(
     std::shared_ptr<autodiff::FieldNet> network) const {
-  const auto none = [](const ByOrder& values) { return values.empty(); };
-  if (std::ranges::all_of(fields_, none)) return network;
-  return std::make_shared<WithInitialConditions>(*problem_, fields_,
+  if (met_.empty()) return network;
+  return std::make_shared<WithInitialConditions>(time_, fields_,
                                                  std::move(network));
 }
 

@@ -8,18 +8,19 @@
 
 namespace propagator::pde {
 
-// The initial conditions of a problem that can be built into an answer: those
-// that give a field or, beside it, its first derivative by time, with a
-// constant factor. The answer meets them by its form,
+// The initial conditions of a problem that can be hard constraints: those that
+// give a field or, beside it, its first derivative by time, with a constant
+// factor. The answer meets them by its form,
 //   u = f + τ N                  for u = f at the beginning,
 //   u = f + (t - t₀) g + τ² N    if u_t = g there too,
 // with N the network and τ the time since t₀ over that of the problem. The
-// answer keeps a corner of f or g, and a jump of theirs on a ring, for ever:
-// such a field, and one with any other condition there, is left to the loss.
+// answer keeps a corner of f or g, and a jump of theirs where it is periodic,
+// for ever: such a field, and one with any other condition there, is left to
+// the loss. It keeps nothing of the problem but copies.
 class HardInitialConditions {
  public:
   HardInitialConditions() = default;
-  // The problem must outlive it. `with_corners`: such fields too.
+  // `with_corners`: such fields too.
   explicit HardInitialConditions(const pde::Problem& problem,
                                  bool with_corners = false);
 
@@ -28,18 +29,22 @@ class HardInitialConditions {
   std::shared_ptr<autodiff::FieldNet> build_into(
       std::shared_ptr<autodiff::FieldNet> network) const;
 
-  // f and g of a field, as far as they are given.
+  // What a condition gives: its residual is factor · derivative + rest.
   struct Value {
-    const pde::Condition* condition = nullptr;
-    // The condition's residual is factor · derivative + rest.
     double factor = 1;
     pde::Expression rest = {};
   };
+  // f and g of a field, as far as they are given.
   using ByOrder = std::vector<Value>;
+  struct Time {
+    int64_t variable = -1;
+    pde::Interval interval = {};
+  };
 
  private:
-  const pde::Problem* problem_ = nullptr;
+  Time time_;
   std::vector<ByOrder> fields_;
+  std::vector<pde::Condition> met_;
 };
 
 }  // namespace propagator::pde

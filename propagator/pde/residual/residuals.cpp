@@ -91,19 +91,6 @@ Environment environment_of(const std::shared_ptr<ColumnSums>& sums,
       }};
 }
 
-// The derivatives that the plan gives as zero, a sum having their share.
-std::set<Derivative> zeros_of(const autodiff::DerivativePlan& plan,
-                              const std::set<Derivative>& derivatives) {
-  std::set<Derivative> zeros;
-  for (const auto& derivative : derivatives) {
-    const auto found = plan.terms().find(derivative.orders);
-    if (found != plan.terms().end() && found->second.empty()) {
-      zeros.insert(derivative);
-    }
-  }
-  return zeros;
-}
-
 }  // namespace
 
 Probe::Probe(autodiff::DerivativePlan plan, Derivatives kind,
@@ -143,23 +130,20 @@ Residuals::Residuals(const pde::Problem& problem, Derivatives kind,
                      const Runtime& runtime, bool at_once)
     : problem_(&problem) {
   const auto variables = static_cast<int64_t>(problem.domain.size());
-  const auto sum = problem.second_order_sum();
-  const auto plan_of = [&](const std::set<Derivative>& derivatives) {
-    return autodiff::DerivativePlan(derivatives, variables, sum);
-  };
-  const auto in_equations = problem.derivatives();
-  const auto plan = plan_of(in_equations);
-  inside_ = Probe(plan, kind, runtime);
-  const auto zeros = kind == Derivatives::kHonest ? zeros_of(plan, in_equations)
-                                                  : std::set<Derivative>();
+  // Sums over tokens come from reverse mode, one derivative at a time.
+  const auto sum = kind == Derivatives::kHonest ? problem.second_order_sum()
+                                                : autodiff::SecondOrderSum();
+  std::set<Derivative> named;
   for (const auto& equation : problem.equations) {
-    equations_.push_back(equation.without(zeros));
+    equations_.push_back(sum.empty() ? equation : equation.with_sum(sum));
+    named.merge(equations_.back().derivatives());
   }
-  on_faces_ =
-      Probe(autodiff::DerivativePlan(problem.derivatives_on_faces(), variables),
-            kind, runtime);
+  inside_ = Probe({named, variables, sum}, kind, runtime);
+  const auto on_faces = problem.derivatives_on_faces();
+  on_faces_ = Probe({on_faces, variables}, kind, runtime);
   if (!at_once) return;
-  at_once_ = Probe(plan_of(problem.all_derivatives()), kind, runtime);
+  named.insert(on_faces.begin(), on_faces.end());
+  at_once_ = Probe({named, variables, sum}, kind, runtime);
 }
 
 Tensor Residuals::left(const pde::Expression& formula,

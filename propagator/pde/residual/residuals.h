@@ -106,7 +106,8 @@ class Residuals {
                    const std::vector<Face>& faces) const;
 
   const pde::Problem* problem_ = nullptr;
-  // Where second derivatives come as a sum, without those that it has as zero.
+  // As they are evaluated: where a jet carries a sum of second derivatives,
+  // with that in place of them.
   std::vector<pde::Expression> equations_;
   Probe inside_, on_faces_;
   std::optional<Probe> at_once_;

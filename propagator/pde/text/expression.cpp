@@ -1,10 +1,13 @@
 #include "propagator/pde/text/expression.h"
 
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <cmath>
 #include <stdexcept>
 
 #include "propagator/pde/text/expression_node.h"
+#include "propagator/pde/text/second_order_sum.h"
 
 namespace propagator::pde {
 namespace {
@@ -62,6 +65,13 @@ Jet evaluated(const Node& node, const Environment& environment) {
             "[Expression] expected an environment with fields, got none");
       }
       return environment.field(node.derivative);
+    case Node::Kind::kSecondOrderSum:
+      if (!environment.second_order_sum) {
+        throw std::invalid_argument(
+            "[Expression] expected an environment with sums of second "
+            "derivatives, got none");
+      }
+      return environment.second_order_sum(node.derivative.field);
     case Node::Kind::kSum:
       return evaluated_sum(node, environment);
     case Node::Kind::kProduct:
@@ -87,29 +97,6 @@ template <class Visit>
 void for_each_node(const Node& node, Visit&& visit) {
   visit(node);
   for (const auto& child : node.children) for_each_node(*child, visit);
-}
-
-NodePtr without(const NodePtr& node, const std::set<Derivative>& derivatives) {
-  std::vector<NodePtr> children;
-  for (const auto& child : node->children) {
-    children.push_back(without(child, derivatives));
-  }
-  switch (node->kind) {
-    case Node::Kind::kField:
-      return derivatives.contains(node->derivative) ? number(0) : node;
-    case Node::Kind::kSum:
-      return sum(children);
-    case Node::Kind::kProduct:
-      return product(children);
-    case Node::Kind::kPower:
-      return power(children[0], children[1]);
-    case Node::Kind::kFunction:
-      return call(node->function, children[0]);
-    case Node::Kind::kVariable:
-    case Node::Kind::kNumber:
-      break;
-  }
-  return node;
 }
 
 // Adds those of factor · node; whether there are constant ones.
@@ -177,7 +164,35 @@ std::vector<Expression> Expression::terms() const {
 }
 
 Expression Expression::without(const std::set<Derivative>& derivatives) const {
-  return {pde::without(root_, derivatives), symbols_};
+  const auto zero = [&](const Node& node) {
+    return node.kind == Node::Kind::kField &&
+                   derivatives.contains(node.derivative)
+               ? number(0)
+               : nullptr;
+  };
+  return {replaced(root_, zero), symbols_};
+}
+
+Expression Expression::with_sum(const SecondOrderSum& sum) const {
+  const auto factors = factors_of_order(2);
+  if (!factors ||
+      !std::ranges::all_of(sums_of_fields(*factors), [&](const auto& of_field) {
+        return are_multiples(of_field.second, sum);
+      })) {
+    throw std::invalid_argument(fmt::format(
+        "[Expression] expected second derivatives in multiples of the sum "
+        "alone, got {}",
+        text()));
+  }
+  // The first one's factor is that of the sum over its own first factor.
+  const auto in_sum = [&](const Node& node) -> NodePtr {
+    const auto& [field, orders] = node.derivative;
+    if (node.kind != Node::Kind::kField || !sum.contains(orders)) {
+      return nullptr;
+    }
+    return orders == sum.begin()->first ? second_order_sum(field) : number(0);
+  };
+  return {replaced(root_, in_sum), symbols_};
 }
 
 std::set<Derivative> Expression::derivatives() const {

@@ -16,6 +16,7 @@ namespace propagator::pde {
 using autodiff::Derivative;
 using autodiff::Environment;
 using autodiff::Jet;
+using autodiff::SecondOrderSum;
 using autodiff::Symbols;
 
 struct Node;
@@ -53,6 +54,11 @@ class Expression {
   std::vector<Expression> terms() const;
   // With 0 in place of these derivatives of fields.
   Expression without(const std::set<Derivative>& derivatives) const;
+
+  // With the environment's `second_order_sum` in place of second derivatives,
+  // which are multiples of the sum alone; std::invalid_argument if not. `sum`
+  // is not empty.
+  Expression with_sum(const SecondOrderSum& sum) const;
 
   // Of fields, those without a derivative among them.
   std::set<Derivative> derivatives() const;

@@ -76,6 +76,10 @@ NodePtr differentiate(const NodePtr& node, int64_t by) {
       ++raised.orders.at(static_cast<size_t>(by));
       return field(std::move(raised));
     }
+    case Node::Kind::kSecondOrderSum:
+      throw std::invalid_argument(
+          "[Expression] expected a formula without a sum of second "
+          "derivatives, which has no derivative here");
     case Node::Kind::kSum: {
       std::vector<NodePtr> terms;
       for (const auto& term : node->children) {

@@ -87,6 +87,13 @@ NodePtr field(Derivative derivative) {
   return std::make_shared<const Node>(std::move(node));
 }
 
+NodePtr second_order_sum(int64_t field) {
+  Node node;
+  node.kind = Node::Kind::kSecondOrderSum;
+  node.derivative.field = field;
+  return std::make_shared<const Node>(std::move(node));
+}
+
 NodePtr sum(const std::vector<NodePtr>& terms) {
   double constant = 0;
   std::vector<NodePtr> kept;
@@ -171,6 +178,30 @@ NodePtr call(Function function, const NodePtr& argument) {
   node.children = {argument};
   node.size = argument->size + 1;
   return std::make_shared<const Node>(std::move(node));
+}
+
+NodePtr replaced(const NodePtr& node, const Replacement& replacement) {
+  if (auto other = replacement(*node)) return other;
+  std::vector<NodePtr> children;
+  for (const auto& child : node->children) {
+    children.push_back(replaced(child, replacement));
+  }
+  switch (node->kind) {
+    case Node::Kind::kSum:
+      return sum(children);
+    case Node::Kind::kProduct:
+      return product(children);
+    case Node::Kind::kPower:
+      return power(children[0], children[1]);
+    case Node::Kind::kFunction:
+      return call(node->function, children[0]);
+    case Node::Kind::kField:
+    case Node::Kind::kSecondOrderSum:
+    case Node::Kind::kVariable:
+    case Node::Kind::kNumber:
+      break;
+  }
+  return node;
 }
 
 bool same(const Node& a, const Node& b) {

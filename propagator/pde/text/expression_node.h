@@ -1,6 +1,7 @@
 #pragma once
 
 #include <array>
+#include <functional>
 #include <memory>
 #include <stdexcept>
 #include <string>
@@ -48,6 +49,7 @@ struct Node {
     kNumber,
     kVariable,
     kField,
+    kSecondOrderSum,
     kSum,
     kProduct,
     kPower,
@@ -57,7 +59,7 @@ struct Node {
   Kind kind = Kind::kNumber;
   double number = 0;
   int64_t variable = 0;
-  Derivative derivative;  // of a field
+  Derivative derivative;  // of a field; of a sum of them the field alone
   Function function = Function::kSin;
   std::vector<NodePtr> children;  // terms, factors, (base, exponent), argument
   size_t size = 1;                // nodes of the whole tree
@@ -74,6 +76,8 @@ struct FoldingError : std::domain_error {
 NodePtr number(double value);
 NodePtr variable(int64_t index);
 NodePtr field(Derivative derivative);
+// The sum of a field's second derivatives that an environment has.
+NodePtr second_order_sum(int64_t field);
 NodePtr sum(const std::vector<NodePtr>& terms);
 NodePtr product(const std::vector<NodePtr>& factors);
 NodePtr power(const NodePtr& base, const NodePtr& exponent);
@@ -83,7 +87,12 @@ inline NodePtr negative(const NodePtr& x) { return product({number(-1), x}); }
 inline NodePtr reciprocal(const NodePtr& x) { return power(x, number(-1)); }
 
 bool is_whole(double value);
-// ∂/∂x of a tree.
+// With other nodes in place of some; no node: the same one, with its children
+// replaced.
+using Replacement = std::function<NodePtr(const Node&)>;
+NodePtr replaced(const NodePtr& node, const Replacement& replacement);
+// ∂/∂x of a tree. std::invalid_argument of one with a sum of second
+// derivatives, which stands in formulas to be evaluated alone.
 NodePtr differentiate(const NodePtr& node, int64_t by);
 bool same(const Node& a, const Node& b);
 std::string print(const Node& node, const Symbols& symbols);

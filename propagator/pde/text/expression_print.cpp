@@ -62,6 +62,11 @@ class Printer {
                 Level::kAtom};
       case Node::Kind::kField:
         return {node.derivative.text(symbols_), Level::kAtom};
+      case Node::Kind::kSecondOrderSum:
+        return {fmt::format("second_order_sum({})",
+                            symbols_.fields.at(
+                                static_cast<size_t>(node.derivative.field))),
+                Level::kAtom};
       case Node::Kind::kSum:
         return {sum_text(node), Level::kSum};
       case Node::Kind::kProduct:

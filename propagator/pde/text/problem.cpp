@@ -184,22 +184,6 @@ void add_remarks(Problem& problem) {
   for (const auto& jump : jumps_of_conditions(problem)) remark("{}", jump);
 }
 
-// Whether one is the other times a number that is not zero.
-bool are_multiples(const DerivativePlan::SecondOrderSum& a,
-                   const DerivativePlan::SecondOrderSum& b) {
-  if (a.size() != b.size()) return false;
-  const double ratio = a.begin()->second / b.begin()->second;
-  for (const auto& [orders, factor] : b) {
-    const auto found = a.find(orders);
-    if (factor == 0 || found == a.end() ||
-        std::abs(found->second - ratio * factor) >
-            1e-12 * std::abs(found->second)) {
-      return false;
-    }
-  }
-  return true;
-}
-
 }  // namespace
 
 ProblemError::ProblemError(std::string list, int64_t item,
@@ -252,34 +236,6 @@ std::set<Derivative> Problem::all_derivatives() const {
 
 DerivativePlan Problem::plan() const {
   return DerivativePlan(derivatives(), std::ssize(domain));
-}
-
-DerivativePlan::SecondOrderSum Problem::second_order_sum() const {
-  DerivativePlan::SecondOrderSum sum;
-  for (const auto& equation : equations) {
-    const auto factors = equation.factors_of_order(2);
-    if (!factors) return {};
-    std::map<int64_t, DerivativePlan::SecondOrderSum> of_fields;
-    for (const auto& [derivative, factor] : *factors) {
-      of_fields[derivative.field][derivative.orders] = factor;
-    }
-    for (const auto& [field, own] : of_fields) {
-      if (sum.empty()) sum = own;
-      if (!are_multiples(own, sum)) return {};
-    }
-  }
-  const auto pure = [](const auto& item) {
-    return std::ranges::count(item.first, 2) == 1;
-  };
-  const auto at_least = [](int64_t order) {
-    return [order](const Derivative& d) { return d.order() >= order; };
-  };
-  if (sum.size() < 2 || !std::ranges::all_of(sum, pure) ||
-      std::ranges::any_of(derivatives(), at_least(3)) ||
-      std::ranges::any_of(derivatives_on_faces(), at_least(2))) {
-    return {};
-  }
-  return sum;
 }
 
 Jet Problem::exact_fields(const Jet& points) const {

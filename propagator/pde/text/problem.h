@@ -68,6 +68,7 @@ struct Condition {
   }
   // All that it names.
   std::set<Derivative> derivatives() const;
+  bool operator==(const Condition&) const = default;
 };
 
 struct Problem {
@@ -90,7 +91,7 @@ struct Problem {
   DerivativePlan plan() const;  // of what the equations name
   // Σ f u_ii, if the equations name second derivatives by two variables or more
   // as multiples of this sum alone, and the conditions name none; else empty.
-  DerivativePlan::SecondOrderSum second_order_sum() const;
+  SecondOrderSum second_order_sum() const;
   // The exact fields on points (M; …, D): (M; …, F).
   Jet exact_fields(const Jet& points) const;
   // "on x=0: u_x - u = 0", as it was understood.

@@ -129,12 +129,12 @@ void Forecast::calibrate(torch::nn::Module& model) {
   });
 }
 
-std::map<std::string, torch::Tensor> Forecast::state() const {
+train::NamedTensors Forecast::state() const {
   if (!data_->fingerprint().defined()) return {};
   return {{kDataFile, data_->fingerprint()}};
 }
 
-void Forecast::restore(const std::map<std::string, torch::Tensor>& saved) {
+void Forecast::restore(const train::NamedTensors& saved) {
   const auto found = saved.find(kDataFile);
   const auto& now = data_->fingerprint();
   // But for the rounding of sums, which depends on the number of threads.
@@ -202,7 +202,7 @@ torch::Tensor Forecast::forecast(
                        progress);
 }
 
-json Forecast::evaluate(torch::nn::Module& model, data::Split split) {
+Evaluation Forecast::evaluate(torch::nn::Module& model, data::Split split) {
   if (split == data::Split::kAll && data_options_.file.empty()) {
     throw UsageError(
         "[forecast] the split all has the plates of training too",
@@ -248,69 +248,38 @@ json Forecast::evaluate(torch::nn::Module& model, data::Split split) {
   result["baselines"] = {
       {"last frame kept", mse_summary(kept, visible)},
       {"line to the steady state", mse_summary(line, visible)}};
-  result["document_mse"] = document_mse() ? json(*document_mse()) : nullptr;
+  const auto published = published_mse();
+  result["document_mse"] = published ? json(*published) : nullptr;
   result["evaluation_seconds"] = seconds;
-  return result;
+  return present(std::move(result));
 }
 
-std::string Forecast::predict(torch::nn::Module& model,
-                              const std::string& input,
-                              const std::string& output,
-                              const Runtime& runtime) {
-  const torch::NoGradGuard no_grad;
-  auto& forecaster = as_forecaster(model);
-  model.eval();
-  data::tensor_format(output);  // refuse a bad name before the work
-  const auto reader = data::TensorReader::open(input);
-  const auto got = reader->shape("fields");
-  const int64_t visible = forecaster.visible();
-  if (got.size() != 4 || got[0] < 1 || got[1] < visible ||
-      got[2] != plate_.rows || got[3] != plate_.cols) {
-    throw DataError(
-        fmt::format(
-            "{}: expected 'fields' of shape (N > 0, at least {}, {}, {}), "
-            "got ({})",
-            input, visible, plate_.rows, plate_.cols, fmt::join(got, ", ")),
-        "the first axis is cases, the second time");
+std::string Forecast::write_data(const std::string& path, int64_t seed,
+                                 const Runtime& runtime,
+                                 const std::string& note) const {
+  if (!data_options_.file.empty()) {
+    throw UsageError("[data] data.file is read, not solved again",
+                     "leave it out: the plates come from plate.* and the seed");
   }
-  if (reader->shape("alpha") != std::vector<int64_t>{got[0]}) {
-    throw DataError(fmt::format("{}: expected 'alpha' of shape ({}), got ({})",
-                                input, got[0],
-                                fmt::join(reader->shape("alpha"), ", ")));
-  }
-  const auto alpha = reader->all("alpha").to(runtime.options());
-  if (!torch::logical_and(torch::isfinite(alpha), alpha > 0)
-           .all()
-           .item<bool>()) {
-    throw DataError(input + ": expected every alpha to be positive");
-  }
-  auto fields = torch::empty({got[0], plate_.frames, plate_.rows, plate_.cols},
-                             runtime.options().device(torch::kCPU));
-  Progress progress("predicting", got[0] * plate_.frames);
-  for (int64_t n = 0; n < got[0]; n += eval_options_.batch) {
-    const int64_t count = std::min(eval_options_.batch, got[0] - n);
-    const auto first = reader->rows("fields", n, count)
-                           .narrow(1, 0, visible)
-                           .to(runtime.options());
-    data::check_finite(first, n, input);
-    const auto answer = forecaster.predict(
-        first, alpha.narrow(0, n, count), [&](int64_t frame) {
-          progress.update(n * plate_.frames + frame * count);
-        });
-    if (!torch::isfinite(answer).all().item<bool>()) {
-      throw NumericalError(
-          fmt::format("[predict] the forecast of cases {} to {} is not finite",
-                      n, n + count - 1),
-          "are the values like those the model was trained on?");
-    }
-    fields.narrow(0, n, count).copy_(answer);
-  }
-  const json note{{"made_by", "propagator predict"},
-                  {"visible_frames", visible}};
-  data::save_tensors(
-      output, {{{"fields", fields}, {"alpha", alpha.cpu()}}, note.dump()});
-  return fmt::format("{} forecasts of {} frames in {}", got[0], plate_.frames,
-                     output);
+  data::write_plate_file(path, plate_, data_options_.cases, seed, runtime,
+                         note);
+  return fmt::format("{} plates", data_options_.cases);
+}
+
+TaskKind forecast_kind() {
+  return {.help = "given the first frames of a field, what does it do next?",
+          .make =
+              [](const config::Document& document) {
+                return std::make_unique<Forecast>(
+                    find_kind(models::forecasters(), document, "model.name",
+                              "heat_former")
+                        .options());
+              },
+          .models = helps_of(models::forecasters()),
+          .files = "INPUT holds `fields` (N, frames, rows, cols), of which the "
+                   "first visible\nframes are used, and `alpha` (N); OUTPUT "
+                   "gets `fields` (N, all frames, rows, cols).\n  propagator "
+                   "predict runs/quick --input first.npz --output future.npz"};
 }
 
 }  // namespace propagator::tasks

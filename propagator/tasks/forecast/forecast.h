@@ -2,7 +2,9 @@
 
 #include "propagator/data/plate_dataset.h"
 #include "propagator/models/forecaster.h"
-#include "propagator/train/task.h"
+#include "propagator/tasks/drawing.h"
+#include "propagator/tasks/explainable.h"
+#include "propagator/tasks/registry.h"
 
 namespace propagator::tasks {
 
@@ -43,8 +45,11 @@ struct ShownFrames {
 };
 
 // Task `forecast`: given the first frames of a heat plate, what does it do
-// next? Document 000.
-class Forecast : public train::Task {
+// next? From the heat-plate paper.
+class Forecast : public Task,
+                 public Drawing,
+                 public Explainable,
+                 public DataWriter {
  public:
   explicit Forecast(std::unique_ptr<models::ForecasterOptions> model);
 
@@ -55,40 +60,40 @@ class Forecast : public train::Task {
   std::shared_ptr<torch::nn::Module> make_model() const override;
   void calibrate(torch::nn::Module& model) override;
   // What tells the data file from another.
-  std::map<std::string, torch::Tensor> state() const override;
-  void restore(const std::map<std::string, torch::Tensor>& saved) override;
+  train::NamedTensors state() const override;
+  void restore(const train::NamedTensors& saved) override;
   int64_t size(data::Split split) const override;
   train::Loss loss(torch::nn::Module& model, data::Split split,
                    const torch::Tensor& positions) override;
   bool data_on_device() const override;
-  nlohmann::json evaluate(torch::nn::Module& model, data::Split split) override;
-  train::Summary summary(const nlohmann::json& result) const override;
-  std::vector<train::Metric> metrics(
-      const nlohmann::json& result) const override;
-  // Document 000's test loss for this plate and mask, leak included; nothing
-  // for sizes and time steps that it has not.
-  std::optional<double> document_value() const override;
-  report::LinePlot curves(const nlohmann::json& result) const override;
-  void draw(torch::nn::Module& model, const nlohmann::json& result,
+  Evaluation evaluate(torch::nn::Module& model, data::Split split) override;
+  std::unique_ptr<Surrogate> surrogate(std::shared_ptr<torch::nn::Module> model,
+                                       const Runtime& runtime) const override;
+
+  void draw(torch::nn::Module& model, const Evaluation* evaluation,
             int64_t cases, report::Report& report) override;
   void draw_model(torch::nn::Module& model, report::Report& report) override;
   std::optional<report::FieldSeries> fields(torch::nn::Module& model,
                                             data::Split split, int64_t first,
                                             int64_t count) override;
-  std::optional<train::AuditSubject> audit_subject(
+  std::optional<AuditSubject> audit_subject(torch::nn::Module& model) override;
+  std::optional<PropagatorSubject> propagator_subject(
       torch::nn::Module& model) override;
-  std::optional<train::PropagatorSubject> propagator_subject(
-      torch::nn::Module& model) override;
-  std::string predict(torch::nn::Module& model, const std::string& input,
-                      const std::string& output,
-                      const Runtime& runtime) override;
+
+  // Plates, solved and written as they come.
+  std::string write_data(const std::string& path, int64_t seed,
+                         const Runtime& runtime,
+                         const std::string& note) const override;
 
   const physics::HeatPlateOptions& plate() const { return plate_; }
-  const data::PlateDataOptions& data_options() const { return data_options_; }
 
  private:
-  // The document's number whatever the sizes, to be shown with a remark.
-  std::optional<double> document_mse() const;
+  // The paper's test loss for this plate and mask, leak included, whatever the
+  // sizes; and whether these are the paper's too.
+  std::optional<double> published_mse() const;
+  bool has_published_sizes() const;
+  // What the numbers of a test say: table, remarks, metrics, curves.
+  Evaluation present(nlohmann::json numbers) const;
   models::FieldShape shape() const;
   // The model's answer for a batch under the protocol: (B, T, R, C).
   torch::Tensor forecast(models::Forecaster& model,
@@ -106,6 +111,8 @@ class Forecast : public train::Task {
   ForecastEvalOptions eval_options_;
   std::unique_ptr<data::PlateDataset> data_;
 };
+
+TaskKind forecast_kind();
 
 }  // namespace propagator::tasks
 

@@ -65,9 +65,65 @@ void draw_panels(const report::FieldSeries& series, const ShownFrames& shown,
                 "white is no error.");
 }
 
+// Rows of a test's table: ours, the paper's, the baselines.
+void add_rows(const std::string& ours, const json& r, Evaluation& evaluation) {
+  const auto& shown = r.at("shown_frames");
+  auto& table = evaluation.table;
+  table = report::Table({fmt::format("{} MSE", r.at("split").get<std::string>()),
+                         "all frames", "hidden frames",
+                         fmt::format("frame {}", shown[0].dump()),
+                         fmt::format("frame {}", shown[1].dump()),
+                         fmt::format("frame {}", shown[2].dump())});
+  const auto add = [&](const std::string& name, const json& row) {
+    std::vector<std::string> cells{name};
+    for (const char* key :
+         {"mse", "mse_hidden", "mse_early", "mse_middle", "mse_late"}) {
+      cells.push_back(scientific(row.at(key).get<double>()));
+    }
+    table.row(cells);
+  };
+  add(ours, r);
+  if (r.at("document_mse").is_number()) {
+    table.row({"heat-plate paper (published)", scientific(r.at("document_mse")),
+               "-", "-", "-", "-"});
+    evaluation.remarks.push_back(
+        "the paper's number is of 401 frames of 26 x 26 nodes and of a model "
+        "that sees its answer");
+  }
+  // Baselines are given the visible frames, so the rest is what compares.
+  double best = std::numeric_limits<double>::infinity();
+  for (const auto& [name, row] : r.at("baselines").items()) {
+    add(name, row);
+    best = std::min(best, row.at("mse_hidden").get<double>());
+  }
+  const double ratio = best / r.at("mse_hidden").get<double>();
+  evaluation.remarks.push_back(fmt::format(
+      "{:.1f} times {} the better baseline on hidden frames, {} cases",
+      ratio >= 1 ? ratio : 1 / ratio, ratio >= 1 ? "below" : "above",
+      r.at("cases").dump()));
+}
+
+LinePlot errors_of_frames(const std::string& ours, const json& r) {
+  LinePlot plot{
+      .title = "Error of each frame",
+      .x = {.label = "frame"},
+      .y = {.label = "mean square error", .log = true},
+      .events = {{r.at("visible_frames").get<double>(), "first hidden frame"}}};
+  const auto add = [&](const std::string& name, const json& row,
+                       Series::Style style) {
+    const std::vector<double> mse = row.at("mse_per_frame");
+    plot.series.push_back({name, counting(mse.size()), mse, style});
+  };
+  add(ours, r, Series::Style::kLine);
+  for (const auto& [name, row] : r.at("baselines").items()) {
+    add(name, row, Series::Style::kDashed);
+  }
+  return plot;
+}
+
 }  // namespace
 
-std::optional<double> Forecast::document_mse() const {
+std::optional<double> Forecast::published_mse() const {
   using enum physics::PlateConfiguration;
   struct Row {
     physics::PlateConfiguration configuration;
@@ -89,78 +145,28 @@ std::optional<double> Forecast::document_mse() const {
   return std::nullopt;
 }
 
-std::optional<double> Forecast::document_value() const {
-  const bool its_own = plate_.rows == 26 && plate_.cols == 26 &&
-                       plate_.frames == 401 &&
-                       plate_.time_step == physics::TimeStep::kCfl;
-  return its_own ? document_mse() : std::nullopt;
+bool Forecast::has_published_sizes() const {
+  return plate_.rows == 26 && plate_.cols == 26 && plate_.frames == 401 &&
+         plate_.time_step == physics::TimeStep::kCfl;
 }
 
-train::Summary Forecast::summary(const json& r) const {
-  const auto& shown = r.at("shown_frames");
-  report::Table table({fmt::format("{} MSE", r.at("split").get<std::string>()),
-                       "all frames", "hidden frames",
-                       fmt::format("frame {}", shown[0].dump()),
-                       fmt::format("frame {}", shown[1].dump()),
-                       fmt::format("frame {}", shown[2].dump())});
-  const auto add = [&](const std::string& name, const json& row) {
-    std::vector<std::string> cells{name};
-    for (const char* key :
-         {"mse", "mse_hidden", "mse_early", "mse_middle", "mse_late"}) {
-      cells.push_back(scientific(row.at(key).get<double>()));
-    }
-    table.row(cells);
+Evaluation Forecast::present(json numbers) const {
+  const auto ours = fmt::format("{} ({})", model_name_, mode());
+  Evaluation evaluation;
+  add_rows(ours, numbers, evaluation);
+  evaluation.curves = errors_of_frames(ours, numbers);
+  const auto& shown = numbers.at("shown_frames");
+  const auto frame = [&](int n) {
+    return fmt::format("MSE, frame {}", shown[n].dump());
   };
-  add(fmt::format("{} ({})", model_name_, mode()), r);
-  std::vector<std::string> remarks;
-  const auto document = r.value("document_mse", json());
-  if (document.is_number()) {
-    table.row(
-        {"document 000 (published)", scientific(document), "-", "-", "-", "-"});
-    remarks.push_back(
-        "the document's number is of 401 frames of 26 x 26 nodes and of a "
-        "model that sees its answer");
-  }
-  // Baselines are given the visible frames, so the rest is what compares.
-  double best = std::numeric_limits<double>::infinity();
-  for (const auto& [name, row] : r.at("baselines").items()) {
-    add(name, row);
-    best = std::min(best, row.at("mse_hidden").get<double>());
-  }
-  const double ratio = best / r.at("mse_hidden").get<double>();
-  remarks.push_back(fmt::format(
-      "{:.1f} times {} the better baseline on hidden frames, {} cases",
-      ratio >= 1 ? ratio : 1 / ratio, ratio >= 1 ? "below" : "above",
-      r.at("cases").dump()));
-  return {table, remarks};
-}
-
-std::vector<train::Metric> Forecast::metrics(const json& r) const {
-  const auto& shown = r.at("shown_frames");
-  return {{"MSE", r.at("mse")},
-          {"MSE, hidden frames", r.at("mse_hidden")},
-          {fmt::format("MSE, frame {}", shown[0].dump()), r.at("mse_early")},
-          {fmt::format("MSE, frame {}", shown[1].dump()), r.at("mse_middle")},
-          {fmt::format("MSE, frame {}", shown[2].dump()), r.at("mse_late")}};
-}
-
-LinePlot Forecast::curves(const json& r) const {
-  LinePlot plot{
-      .title = "Error of each frame",
-      .x = {.label = "frame"},
-      .y = {.label = "mean square error", .log = true},
-      .events = {{r.at("visible_frames").get<double>(), "first hidden frame"}}};
-  const auto add = [&](const std::string& name, const json& row,
-                       Series::Style style) {
-    if (!row.contains("mse_per_frame")) return;
-    const std::vector<double> mse = row.at("mse_per_frame");
-    plot.series.push_back({name, counting(mse.size()), mse, style});
-  };
-  add(fmt::format("{} ({})", model_name_, mode()), r, Series::Style::kLine);
-  for (const auto& [name, row] : r.at("baselines").items()) {
-    add(name, row, Series::Style::kDashed);
-  }
-  return plot;
+  evaluation.metrics = {{"MSE", numbers.at("mse")},
+                        {"MSE, hidden frames", numbers.at("mse_hidden")},
+                        {frame(0), numbers.at("mse_early")},
+                        {frame(1), numbers.at("mse_middle")},
+                        {frame(2), numbers.at("mse_late")}};
+  if (has_published_sizes()) evaluation.published = published_mse();
+  evaluation.numbers = std::move(numbers);
+  return evaluation;
 }
 
 std::optional<report::FieldSeries> Forecast::fields(torch::nn::Module& model,
@@ -196,11 +202,11 @@ std::optional<report::FieldSeries> Forecast::fields(torch::nn::Module& model,
   return series;
 }
 
-void Forecast::draw(torch::nn::Module& model, const json& result, int64_t cases,
-                    report::Report& report) {
+void Forecast::draw(torch::nn::Module& model, const Evaluation* evaluation,
+                    int64_t cases, report::Report& report) {
   const ShownFrames shown(as_forecaster(model).visible(), plate_.frames);
-  if (!result.empty()) {
-    report.figure("error-per-frame", curves(result),
+  if (evaluation != nullptr) {
+    report.figure("error-per-frame", evaluation->curves,
                   "Mean square error of each frame over all test cases. The "
                   "baselines are given the visible frames.");
   }

@@ -32,11 +32,11 @@ std::vector<int64_t> spread_times(int64_t visible, int64_t frames) {
 
 }  // namespace
 
-std::optional<train::AuditSubject> Forecast::audit_subject(
+std::optional<AuditSubject> Forecast::audit_subject(
     torch::nn::Module& model) {
   auto& forecaster = as_forecaster(model);
   const auto batch = data_->range(data::Split::kTest, 0, 1);
-  return train::AuditSubject{
+  return AuditSubject{
       batch.frames,
       [&forecaster, alpha = batch.alpha](const torch::Tensor& frames) {
         return forecaster.forward(frames, alpha);
@@ -46,7 +46,7 @@ std::optional<train::AuditSubject> Forecast::audit_subject(
       }};
 }
 
-std::optional<train::PropagatorSubject> Forecast::propagator_subject(
+std::optional<PropagatorSubject> Forecast::propagator_subject(
     torch::nn::Module& model) {
   auto& forecaster = as_forecaster(model);
   const auto times = spread_times(forecaster.visible(), plate_.frames);
@@ -78,7 +78,7 @@ std::optional<train::PropagatorSubject> Forecast::propagator_subject(
         1, torch::tensor(times, torch::kInt64).to(frames.device()));
   };
   const bool honest = model_options_->honest();
-  return train::PropagatorSubject{
+  return PropagatorSubject{
       .model =
           [=, &forecaster,
            frames = plate_.frames](const torch::Tensor& states) {

@@ -7,7 +7,7 @@
 #include <unordered_map>
 
 #include "propagator/core/error.h"
-#include "propagator/data/point_table.h"
+#include "propagator/data/named_table.h"
 
 namespace propagator::tasks {
 namespace {
@@ -17,11 +17,8 @@ constexpr double kLargestName = 9007199254740992.0;
 
 class Reader {
  public:
-  Reader(const std::filesystem::path& path, const physics::Detector& detector)
-      : path_(path.string()),
-        sensors_(detector.sensors()),
-        rows_(data::read_points(path, {"event", "sensor", "time"})
-                  .flatten(0, -2)) {}
+  Reader(const torch::Tensor& rows, int64_t sensors)
+      : sensors_(sensors), rows_(rows.to(torch::kCPU, torch::kFloat64)) {}
 
   EventTable read() {
     const auto row = rows_.accessor<double, 2>();
@@ -45,7 +42,7 @@ class Reader {
         fail(n, fmt::format("expected a sensor from 1 to {}, got {}", sensors_,
                             sensor));
       }
-      if (row[n][2] < 0) {
+      if (!(row[n][2] >= 0) || std::isinf(row[n][2])) {
         fail(n, fmt::format("expected a time of 0 ns or more, got {:g}",
                             row[n][2]));
       }
@@ -64,35 +61,34 @@ class Reader {
     const auto few = torch::nonzero(counts < trigger);
     if (few.size(0) == 0) return;
     const auto n = few[0][0].item<int64_t>();
-    throw DataError(fmt::format(
-        "{}: event {} has {} hits, fewer than the trigger of {}", path_,
+    throw UsageError(fmt::format(
+        "event {} has {} hits, fewer than the trigger of {}",
         table.names[n].item<int64_t>(), counts[n].item<int64_t>(), trigger));
   }
 
  private:
   [[noreturn]] void fail(int64_t row, const std::string& what) const {
-    throw DataError(fmt::format("{}: row {}: {}", path_, row + 1, what));
+    throw UsageError(fmt::format("row {}: {}", row + 1, what));
   }
   int64_t whole(int64_t row, double value, const char* name) const {
-    if (std::nearbyint(value) != value || std::abs(value) > kLargestName) {
+    if (!(std::nearbyint(value) == value) || std::abs(value) > kLargestName) {
       fail(row,
            fmt::format("expected a whole number as {}, got {:g}", name, value));
     }
     return static_cast<int64_t>(value);
   }
 
-  std::string path_;
   int64_t sensors_;
   torch::Tensor rows_;  // (hits, 3)
 };
 
 }  // namespace
 
-EventTable read_events(const std::filesystem::path& path,
-                       const physics::Detector& detector) {
-  Reader reader(path, detector);
+EventTable make_events(const torch::Tensor& rows, int64_t sensors,
+                       int64_t trigger) {
+  Reader reader(rows, sensors);
   auto table = reader.read();
-  reader.expect_trigger(table, detector.options().trigger);
+  reader.expect_trigger(table, trigger);
   return table;
 }
 

@@ -83,9 +83,56 @@ std::vector<report::Series> median_series(
   return all;
 }
 
+// What the numbers of a test show.
+void draw_numbers(const Evaluation& evaluation, report::Report& report) {
+  const auto& numbers = evaluation.numbers;
+  report.figure(
+      "hits", evaluation.curves,
+      "The more sensors fire, the better an event is known. What is below "
+      "a micrometre is drawn there.");
+  const double shell = numbers.at("radius").get<double>() / static_cast<double>(numbers.at("by_radius").at("model").size());
+  report.figure(
+      "radius",
+      report::LinePlot{.title = "Error by place",
+                       .x = {.label = "distance from the centre (m)"},
+                       .y = {.label = "median distance (m)", .log = true},
+                       .series = median_series(
+                           numbers.at("by_radius"),
+                           [&](size_t n) {
+                             return shell * (static_cast<double>(n) + 0.5);
+                           })},
+      "Events by their distance from the centre of the detector.");
+  report.figure(
+      "residuals",
+      report::LinePlot{
+          .title = "Residuals",
+          .x = {.label = "answer - truth, a coordinate (m)"},
+          .y = {.label = "density (1/m)"},
+          .series = {histogram_series(numbers.at("residuals"), "ours")}},
+      "All three coordinates together.");
+  if (numbers.contains("pulls")) {
+    report::LinePlot plot{.title = "Pulls",
+                          .x = {.label = "error / uncertainty"},
+                          .y = {.label = "density"}};
+    plot.series.push_back(
+        histogram_series(numbers.at("pulls").at("histogram"), "ours"));
+    report::Series normal{.name = "normal",
+                          .style = report::Series::Style::kDashed};
+    for (const double x : plot.series.front().x) {
+      normal.x.push_back(x);
+      normal.y.push_back(std::exp(-x * x / 2) /
+                         std::sqrt(2 * std::numbers::pi));
+    }
+    plot.series.push_back(normal);
+    report.figure("pulls", plot,
+                  "Errors in units of the uncertainty that the model gives: "
+                  "a normal distribution if that is right.");
+  }
+}
+
 }  // namespace
 
-report::LinePlot Locate::curves(const json& result) const {
+report::LinePlot errors_by_hits(const json& result) {
   return {.title = "Error by the number of hits",
           .x = {.label = "sensors hit"},
           .y = {.label = "median distance (m)", .log = true},
@@ -94,62 +141,19 @@ report::LinePlot Locate::curves(const json& result) const {
           })};
 }
 
-void Locate::draw(torch::nn::Module& module, const json& result, int64_t cases,
-                  report::Report& report) {
+void Locate::draw(torch::nn::Module& module, const Evaluation* evaluation,
+                  int64_t cases, report::Report& report) {
   auto& model = as_locator(module);
   model.eval();
-  if (!result.empty()) {
-    report.figure(
-        "hits", curves(result),
-        "The more sensors fire, the better an event is known. What is below "
-        "a micrometre is drawn there.");
-    const double shell = result.at("radius").get<double>() / kRadii;
-    report.figure(
-        "radius",
-        report::LinePlot{.title = "Error by place",
-                         .x = {.label = "distance from the centre (m)"},
-                         .y = {.label = "median distance (m)", .log = true},
-                         .series = median_series(
-                             result.at("by_radius"),
-                             [&](size_t n) {
-                               return shell * (static_cast<double>(n) + 0.5);
-                             })},
-        "Events by their distance from the centre of the detector.");
-    report.figure(
-        "residuals",
-        report::LinePlot{
-            .title = "Residuals",
-            .x = {.label = "answer - truth, a coordinate (m)"},
-            .y = {.label = "density (1/m)"},
-            .series = {histogram_series(result.at("residuals"), "ours")}},
-        "All three coordinates together.");
-    if (result.contains("pulls")) {
-      report::LinePlot plot{.title = "Pulls",
-                            .x = {.label = "error / uncertainty"},
-                            .y = {.label = "density"}};
-      plot.series.push_back(
-          histogram_series(result.at("pulls").at("histogram"), "ours"));
-      report::Series normal{.name = "normal",
-                            .style = report::Series::Style::kDashed};
-      for (const double x : plot.series.front().x) {
-        normal.x.push_back(x);
-        normal.y.push_back(std::exp(-x * x / 2) /
-                           std::sqrt(2 * std::numbers::pi));
-      }
-      plot.series.push_back(normal);
-      report.figure("pulls", plot,
-                    "Errors in units of the uncertainty that the model gives: "
-                    "a normal distribution if that is right.");
-    }
-  }
+  if (evaluation != nullptr) draw_numbers(*evaluation, report);
   for (int64_t n = 0; n < std::min(cases, size(data::Split::kTest)); ++n) {
     draw_event(model, n, report);
   }
   draw_attention(model, report);
 }
 
-std::vector<train::NamedFigure> Locate::draw_rows(
-    std::span<const train::ReproducedRow> rows) const {
+std::vector<NamedFigure> Locate::draw_rows(
+    std::span<const ReproducedRow> rows) const {
   if (rows.size() < 2) return {};
   report::LinePlot plot{.title = "Resolution in training",
                         .x = {.label = "step"},

@@ -2,7 +2,8 @@
 
 #include "propagator/models/locator.h"
 #include "propagator/physics/detector/event_fit.h"
-#include "propagator/train/task.h"
+#include "propagator/tasks/drawing.h"
+#include "propagator/tasks/registry.h"
 
 namespace propagator::tasks {
 
@@ -38,9 +39,9 @@ inline constexpr FitName kFits[] = {
     {"maximum_likelihood", "maximum likelihood"}};
 
 // Task `locate`: given which sensors of a detector fired, and when, where was
-// the event? Document 002. Events are simulated; classical fits of the same
+// the event? From the detector lecture. Events are simulated; classical fits of the same
 // events stand beside the network's answers.
-class Locate : public train::Task {
+class Locate : public Task, public Drawing {
  public:
   explicit Locate(std::unique_ptr<models::LocatorOptions> model);
 
@@ -57,19 +58,14 @@ class Locate : public train::Task {
   train::Loss loss(torch::nn::Module& model, data::Split split,
                    const torch::Tensor& positions) override;
   bool data_on_device() const override { return !model_options_->reads_back(); }
-  nlohmann::json evaluate(torch::nn::Module& model, data::Split split) override;
-  train::Summary summary(const nlohmann::json& result) const override;
-  std::vector<train::Metric> metrics(
-      const nlohmann::json& result) const override;
-  report::LinePlot curves(const nlohmann::json& result) const override;
-  void draw(torch::nn::Module& model, const nlohmann::json& result,
+  Evaluation evaluate(torch::nn::Module& model, data::Split split) override;
+  std::unique_ptr<Surrogate> surrogate(std::shared_ptr<torch::nn::Module> model,
+                                       const Runtime& runtime) const override;
+  void draw(torch::nn::Module& model, const Evaluation* evaluation,
             int64_t cases, report::Report& report) override;
   // Resolution against training, with that of least squares.
-  std::vector<train::NamedFigure> draw_rows(
-      std::span<const train::ReproducedRow> rows) const override;
-  std::string predict(torch::nn::Module& model, const std::string& input,
-                      const std::string& output,
-                      const Runtime& runtime) override;
+  std::vector<NamedFigure> draw_rows(
+      std::span<const ReproducedRow> rows) const override;
 
   const physics::Detector& detector() const { return *detector_; }
 
@@ -92,8 +88,10 @@ class Locate : public train::Task {
   physics::Events draw_split(data::Split split, int64_t round) const;
   Sample to_device(const physics::Events& events) const;
   const Sample& sample(data::Split split) const;
-  // The answers for all events, in parts, on the CPU in float64.
+  // The answers for all events, on the CPU in float64.
   models::Located locate(models::Locator& model, const Sample& events) const;
+  // What the numbers of a test say: table, remarks, metrics, curves.
+  Evaluation present(nlohmann::json numbers) const;
   // Events per second that the model locates.
   double rate_of(models::Locator& model, const Sample& events) const;
   // Medians of the errors of the first events.
@@ -123,6 +121,16 @@ class Locate : public train::Task {
   physics::Events test_events_;
   torch::Tensor sensors_;  // (S, 3)
 };
+
+// The answers for all events of `hits`, `batch` at a time, on the CPU in
+// float64.
+models::Located locate_all(models::Locator& model, const models::Hits& hits,
+                           int64_t batch, const Runtime& runtime);
+
+// Medians of the model and of the fits by the number of sensors hit.
+report::LinePlot errors_by_hits(const nlohmann::json& numbers);
+
+TaskKind locate_kind();
 
 }  // namespace propagator::tasks
 

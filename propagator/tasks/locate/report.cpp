@@ -3,8 +3,6 @@
 #include "propagator/core/error.h"
 #include "propagator/core/log.h"
 #include "propagator/core/stopwatch.h"
-#include "propagator/data/point_table.h"
-#include "propagator/tasks/locate/event_table.h"
 #include "propagator/tasks/locate/locate.h"
 #include "propagator/tasks/locate/location_errors.h"
 
@@ -35,16 +33,15 @@ physics::Events first_of(const physics::Events& events, int64_t count) {
 
 }  // namespace
 
-Located Locate::locate(models::Locator& model, const Sample& events) const {
+Located locate_all(models::Locator& model, const models::Hits& hits,
+                   int64_t batch, const Runtime& runtime) {
   const torch::NoGradGuard no_grad;
-  const PrecisionScope scope(runtime_);
+  const PrecisionScope scope(runtime);
   std::vector<Tensor> positions, factors;
-  for (int64_t n = 0; n < events.size(); n += eval_options_.batch) {
-    const auto part = [&](const Tensor& x) {
-      return x.slice(0, n, n + eval_options_.batch);
-    };
+  for (int64_t n = 0; n < hits.times.size(0); n += batch) {
+    const auto part = [&](const Tensor& x) { return x.slice(0, n, n + batch); };
     const auto located =
-        model.forward({part(events.times), part(events.hits), sensors_});
+        model.forward({part(hits.times), part(hits.hit), hits.positions});
     positions.push_back(located.position.to(torch::kCPU, torch::kFloat64));
     if (located.factor.defined()) {
       factors.push_back(located.factor.to(torch::kCPU, torch::kFloat64));
@@ -52,6 +49,11 @@ Located Locate::locate(models::Locator& model, const Sample& events) const {
   }
   return {torch::cat(positions),
           factors.empty() ? Tensor() : torch::cat(factors)};
+}
+
+Located Locate::locate(models::Locator& model, const Sample& events) const {
+  return locate_all(model, {events.times, events.hits, sensors_},
+                    eval_options_.batch, runtime_);
 }
 
 double Locate::rate_of(models::Locator& model, const Sample& events) const {
@@ -63,7 +65,7 @@ double Locate::rate_of(models::Locator& model, const Sample& events) const {
   return located / seconds;
 }
 
-json Locate::evaluate(torch::nn::Module& module, data::Split split) {
+Evaluation Locate::evaluate(torch::nn::Module& module, data::Split split) {
   auto& model = as_locator(module);
   model.eval();
   const auto& events = sample(split);
@@ -95,13 +97,15 @@ json Locate::evaluate(torch::nn::Module& module, data::Split split) {
     result["pulls"] = describe_pulls(pulls_of(located, truth));
   }
   const int64_t count = std::min(eval_options_.classical, events.size());
-  if (split != data::Split::kTest || count == 0) return result;
+  if (split != data::Split::kTest || count == 0) {
+    return present(std::move(result));
+  }
   result["classical_events"] = count;
   result["model_there"] = distance_errors(located.position.slice(0, 0, count),
                                           truth.slice(0, 0, count))
                               .to_json();
   add_fits(classes, count, result);
-  return result;
+  return present(std::move(result));
 }
 
 void Locate::add_medians(const std::string& key, const Tensor& error,
@@ -135,88 +139,69 @@ void Locate::add_fits(const Classes& classes, int64_t count,
   }
 }
 
-train::Summary Locate::summary(const json& result) const {
+namespace {
+
+void add_row(const std::string& name, const json& row, report::Table& table) {
+  const auto metres = [&](const char* key) {
+    return fmt::format("{:.3g}", row.at(key).get<double>());
+  };
+  table.row(
+      {name, metres("resolution"), metres("median"), metres("ninety"),
+       metres("mean"),
+       row.contains("events_per_second")
+           ? fmt::format("{:.3g}", row.at("events_per_second").get<double>())
+           : "-"});
+}
+
+report::Table table_of(const std::string& ours, const json& numbers) {
   report::Table table({"", "resolution (m)", "median (m)", "90 % (m)",
                        "mean (m)", "events per second"});
-  const auto add = [&](const std::string& name, const json& row) {
-    const auto metres = [&](const char* key) {
-      return fmt::format("{:.3g}", row.at(key).get<double>());
-    };
-    table.row(
-        {name, metres("resolution"), metres("median"), metres("ninety"),
-         metres("mean"),
-         row.contains("events_per_second")
-             ? fmt::format("{:.3g}", row.at("events_per_second").get<double>())
-             : "-"});
-  };
-  add(fmt::format("{} ({})", model_name_, mode()), result.at("model"));
-  train::Summary summary{table, {}};
-  if (result.contains("classical")) {
-    const auto count = result.at("classical_events").get<int64_t>();
-    if (count < result.at("events").get<int64_t>()) {
-      add(fmt::format("the same, first {} events", count),
-          result.at("model_there"));
-    }
-    for (const auto& [key, text] : kFits) {
-      add(text, result.at("classical").at(key));
-    }
-    summary.table = table;
+  add_row(ours, numbers.at("model"), table);
+  if (!numbers.contains("classical")) return table;
+  const auto count = numbers.at("classical_events").get<int64_t>();
+  if (count < numbers.at("events").get<int64_t>()) {
+    add_row(fmt::format("the same, first {} events", count),
+            numbers.at("model_there"), table);
   }
-  summary.remarks.push_back(fmt::format(
+  for (const auto& [key, text] : kFits) {
+    add_row(text, numbers.at("classical").at(key), table);
+  }
+  return table;
+}
+
+std::vector<std::string> remarks_of(const json& numbers) {
+  std::vector<std::string> remarks{fmt::format(
       "{} events; resolution is the mean over batches of {} of the root mean "
       "square of a coordinate, the others are of the distance",
-      result.at("events").get<int64_t>(), kDocumentBatch));
-  if (result.contains("pulls")) {
-    const auto& pulls = result.at("pulls");
-    const auto sigma = pulls.at("sigma").get<std::vector<double>>();
-    summary.remarks.push_back(
-        fmt::format("pulls have a spread of {:.2f}, {:.2f}, {:.2f} (1 is "
-                    "right), and {:.1f} "
-                    "% of the events lie in the 68.3 % region",
-                    sigma[0], sigma[1], sigma[2],
-                    100 * pulls.at("within_68").get<double>()));
-  }
-  return summary;
+      numbers.at("events").get<int64_t>(), kDocumentBatch)};
+  if (!numbers.contains("pulls")) return remarks;
+  const auto& pulls = numbers.at("pulls");
+  const auto sigma = pulls.at("sigma").get<std::vector<double>>();
+  remarks.push_back(
+      fmt::format("pulls have a spread of {:.2f}, {:.2f}, {:.2f} (1 is "
+                  "right), and {:.1f} % of the events lie in the 68.3 % region",
+                  sigma[0], sigma[1], sigma[2],
+                  100 * pulls.at("within_68").get<double>()));
+  return remarks;
 }
 
-std::vector<train::Metric> Locate::metrics(const json& result) const {
-  const auto& row = result.at("model");
-  std::vector<train::Metric> metrics{{"median distance (m)", row.at("median")},
-                                     {"resolution (m)", row.at("resolution")},
-                                     {"90 % distance (m)", row.at("ninety")}};
+}  // namespace
+
+Evaluation Locate::present(json numbers) const {
+  const auto& row = numbers.at("model");
+  Evaluation evaluation{
+      .table =
+          table_of(fmt::format("{} ({})", model_name_, mode()), numbers),
+      .remarks = remarks_of(numbers),
+      .metrics = {{"median distance (m)", row.at("median")},
+                  {"resolution (m)", row.at("resolution")},
+                  {"90 % distance (m)", row.at("ninety")}},
+      .curves = errors_by_hits(numbers)};
   if (eval_options_.metric == LocateMetric::kResolution) {
-    std::swap(metrics[0], metrics[1]);
+    std::swap(evaluation.metrics[0], evaluation.metrics[1]);
   }
-  return metrics;
-}
-
-std::string Locate::predict(torch::nn::Module& module, const std::string& input,
-                            const std::string& output, const Runtime& runtime) {
-  runtime_ = runtime;
-  auto& model = as_locator(module);
-  model.eval();
-  data::expect_point_table(output);  // refuse a bad name before the work
-  const auto table = read_events(input, detector());
-  sensors_ = detector().positions().to(runtime.options());
-  const auto located =
-      locate(model, {torch::zeros({table.size(), 3}, runtime.options()),
-                     table.times.to(runtime.options()),
-                     table.hits.to(runtime.device)});
-  if (!torch::isfinite(located.position).all().item<bool>()) {
-    throw NumericalError("[predict] an answer is not finite",
-                         "are the times like those of the training, in ns?");
-  }
-  std::vector<data::Column> columns{{"event", table.names.to(torch::kFloat64)}};
-  const char* axes[] = {"x", "y", "z"};
-  for (int64_t d = 0; d < 3; ++d) {
-    columns.push_back({axes[d], located.position.select(1, d)});
-  }
-  for (int64_t d = 0; d < 3 && located.factor.defined(); ++d) {
-    columns.push_back({fmt::format("sigma_{}", axes[d]),
-                       located.factor.select(1, d).square().sum(1).sqrt()});
-  }
-  data::write_point_table(output, columns);
-  return fmt::format("{} events located in {}", table.size(), output);
+  evaluation.numbers = std::move(numbers);
+  return evaluation;
 }
 
 }  // namespace propagator::tasks

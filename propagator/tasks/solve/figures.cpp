@@ -12,7 +12,7 @@ using models::as_field_net;
 using nlohmann::json;
 using torch::Tensor;
 
-report::BarChart errors_of(std::span<const train::ReproducedRow> rows) {
+report::BarChart errors_of(std::span<const ReproducedRow> rows) {
   report::BarChart chart;
   chart.title = "Relative L2";
   chart.y.label = "relative L2";
@@ -49,7 +49,7 @@ std::string common_beginning(const std::string& a, const std::string& b) {
 }
 
 // The row's name, which has the model's at its end if it is a document's.
-std::string title_of(const train::ReproducedRow& row,
+std::string title_of(const ReproducedRow& row,
                      const std::string& model) {
   auto title = row.name;
   if (!title.ends_with("-" + model)) title += fmt::format(" ({})", model);
@@ -58,7 +58,7 @@ std::string title_of(const train::ReproducedRow& row,
 }
 
 std::vector<SameProblem> by_problem(
-    std::span<const train::ReproducedRow> rows) {
+    std::span<const ReproducedRow> rows) {
   std::vector<SameProblem> problems;
   for (const auto& row : rows) {
     auto maps = row.maps();
@@ -168,9 +168,9 @@ report::LinePlot Solve::curves(const json& result) const {
   return plot;
 }
 
-std::vector<train::NamedFigure> Solve::draw_rows(
-    std::span<const train::ReproducedRow> rows) const {
-  std::vector<train::NamedFigure> figures;
+std::vector<NamedFigure> Solve::draw_rows(
+    std::span<const ReproducedRow> rows) const {
+  std::vector<NamedFigure> figures;
   if (rows.size() > 1) {
     figures.push_back(
         {"solve", errors_of(rows), "Each row of the document that was run."});
@@ -184,84 +184,26 @@ std::vector<train::NamedFigure> Solve::draw_rows(
   return figures;
 }
 
-std::optional<Solve::Plane> Solve::plane() const {
-  const auto variables = std::ssize(problem_->domain);
-  if (variables == 2) {  // time goes to the right, or the first variable
-    const int64_t across = std::max<int64_t>(0, problem_->time());
-    return Plane{1 - across, across};
-  }
-  if (variables != 3) return std::nullopt;
-  const int64_t held = problem_->time() < 0 ? 2 : problem_->time();
-  const int64_t last = eval_options_.per_axis - 1;
-  return Plane{held == 2 ? 1 : 2, held == 0 ? 1 : 0, held, {0, last / 2, last}};
-}
-
-Tensor Solve::pictures(const Tensor& values, const Plane& plane) const {
-  const int64_t cells = eval_options_.per_axis;
-  const auto all = values.to(torch::kFloat64).t();  // (K, N)
-  if (plane.held < 0) {
-    return all.reshape({-1, cells, cells})
-        .permute({0, plane.up + 1, plane.across + 1})
-        .flip(1);
-  }
-  return all.reshape({-1, cells, cells, cells})
-      .permute({0, plane.held + 1, plane.up + 1, plane.across + 1})
-      .index_select(1, torch::tensor(plane.cells))
-      .flatten(0, 1)
-      .flip(1);
-}
-
-report::Axis Solve::axis(int64_t variable) const {
-  const auto n = static_cast<size_t>(variable);
-  const auto& [low, high] = problem_->domain[n];
-  const double half =
-      (high - low) / static_cast<double>(2 * eval_options_.per_axis);
-  return {problem_->symbols.variables[n], low + half, high - half};
-}
-
-std::vector<std::string> Solve::held_at(const Plane& plane) const {
-  if (plane.held < 0) return {""};
-  const auto along = axis(plane.held);
-  std::vector<std::string> texts;
-  for (const int64_t cell : plane.cells) {
-    const double share = static_cast<double>(cell) /
-                         static_cast<double>(eval_options_.per_axis - 1);
-    texts.push_back(
-        fmt::format("{} = {:.3g}", along.label,
-                    along.first + share * (along.last - along.first)));
-  }
-  return texts;
-}
-
-// Lengths are drawn alike in both directions, unless that makes a strip.
-double Solve::aspect(const Plane& plane) const {
-  if (plane.across == problem_->time()) return 1;
-  const auto length = [this](int64_t variable) {
-    const auto& [low, high] = problem_->domain[static_cast<size_t>(variable)];
-    return high - low;
-  };
-  return std::clamp(length(plane.up) / length(plane.across), 1.0 / 3, 3.0);
-}
-
-report::FieldMaps Solve::maps_of(const Answer& answer, const Plane& plane) {
-  const auto across = axis(plane.across), up = axis(plane.up);
-  const auto places = held_at(plane);
+report::FieldMaps Solve::maps_of(const Answer& answer,
+                                 const SolvePlane& plane) {
+  const auto across = plane.across(), up = plane.up();
+  const auto places = plane.held_at();
   report::FieldMaps maps{
       .subject = fmt::format("{}{} cells", problem_->describe(),
                              eval_options_.per_axis),
       .model = model_name_,
       .x = across,
       .y = {.label = up.label, .first = up.last, .last = up.first},
-      .aspect = aspect(plane),
-      .answer = pictures(answer.fields, plane)};
+      .aspect = plane.aspect(),
+      .answer = plane.pictures(answer.fields)};
   for (const auto& field : problem_->symbols.fields) {
     for (const auto& at : places) {
       maps.names.push_back(at.empty() ? field
                                       : fmt::format("{}, {}", field, at));
     }
   }
-  if (const auto* known = reference()) {
-    maps.truth = pictures(known->fields, plane);
+  if (const auto* known = reference_.find()) {
+    maps.truth = plane.pictures(known->fields);
     maps.truth_name = problem_->exact.empty() ? "reference" : "exact";
   }
   return maps;
@@ -273,12 +215,12 @@ std::optional<report::FieldMaps> Solve::maps(torch::nn::Module& model) {
   return maps_of(answer_of(as_field_net(model)), *where);
 }
 
-void Solve::draw(torch::nn::Module& module, const json& result, int64_t,
-                 report::Report& report) {
+void Solve::draw(torch::nn::Module& module, const Evaluation* evaluation,
+                 int64_t, report::Report& report) {
   report.text("The problem, as it was understood:");
   report.verbatim(problem_->describe());
-  if (result.contains("error_along")) {
-    report.figure("error", curves(result),
+  if (evaluation != nullptr && !evaluation->curves.series.empty()) {
+    report.figure("error", evaluation->curves,
                   "The L2 error of all fields at each value, relative to the "
                   "solution's on average.");
   }
@@ -289,10 +231,10 @@ void Solve::draw(torch::nn::Module& module, const json& result, int64_t,
   }
 }
 
-void Solve::draw_maps(const Answer& answer, const Plane& plane,
+void Solve::draw_maps(const Answer& answer, const SolvePlane& plane,
                       report::Report& report) {
   const auto maps = maps_of(answer, plane);
-  const auto places = held_at(plane);
+  const auto places = plane.held_at();
   const auto& fields = problem_->symbols.fields;
   const auto over = fmt::format("over {} and {}", maps.y.label, maps.x.label);
   for (size_t f = 0; f < fields.size(); ++f) {
@@ -302,7 +244,7 @@ void Solve::draw_maps(const Answer& answer, const Plane& plane,
                   fmt::format("{} {}.", fields[f], over));
   }
   auto figure = report::figure_of("Residual of the equations", maps);
-  const auto residuals = pictures(answer.residuals, plane);
+  const auto residuals = plane.pictures(answer.residuals);
   add_residuals(residuals, problem_->equations, places, figure.rows);
   report.figure("residual", figure,
                 "What is left of each equation when the solution is put in.");

@@ -4,9 +4,9 @@
 #include "propagator/core/error.h"
 #include "propagator/core/log.h"
 #include "propagator/core/progress.h"
-#include "propagator/data/point_table.h"
 #include "propagator/pde/residual/problem_box.h"
 #include "propagator/tasks/solve/solve.h"
+#include "propagator/tasks/solve/solve_checks.h"
 
 // How a solution is tested and used.
 
@@ -28,68 +28,17 @@ double rms(const Tensor& x) {
   return x.to(torch::kFloat64).square().mean().sqrt().item<double>();
 }
 
-// Σ|error| / Σ|truth| and the same with squares, over points and fields; of a
-// truth that is zero everywhere neither.
-json relative_errors(const Tensor& answer, const Tensor& truth) {
-  const auto error = (answer - truth).to(torch::kFloat64);
-  const auto exact = truth.to(torch::kFloat64);
-  json errors{{"largest_error", error.abs().max().item<double>()}};
-  if (exact.abs().max().item<double>() == 0) return errors;
-  errors["relative_l1"] =
-      (error.abs().sum() / exact.abs().sum()).item<double>();
-  errors["relative_l2"] =
-      (error.square().sum() / exact.square().sum()).sqrt().item<double>();
-  return errors;
-}
-
 }  // namespace
-
-const pde::Reference* Solve::reference() {
-  if (reference_) return &*reference_;
-  const bool possible = !problem_->exact.empty() || eval_options_.classical;
-  if (!possible || !no_reference_.empty()) return nullptr;
-  try {
-    if (problem_->exact.empty()) {
-      log::info("no exact solution is given: looking for a numerical one");
-    }
-    reference_ = pde::reference_at(*problem_, test_points());
-    return &*reference_;
-  } catch (const std::exception& error) {
-    no_reference_ = error.what();
-    log::info("none was found: {}", no_reference_);
-    return nullptr;
-  }
-}
-
-// What a classical method needs for an error like ours.
-json Solve::classical(double error) {
-  try {
-    const auto answer =
-        pde::classical_answer(*problem_, test_points(), *reference(), error);
-    return {{"classical",
-             {{"relative_l2", answer.error},
-              {"seconds", answer.seconds},
-              {"unknowns", answer.unknowns},
-              {"method", answer.description}}}};
-  } catch (const std::exception& problem) {
-    log::info("no classical answer: {}", problem.what());
-    return json::object();
-  }
-}
-
-Tensor Solve::test_points() const {
-  return pde::cell_centres(pde::box_of(*problem_), eval_options_.per_axis);
-}
 
 Solve::Answer Solve::answer_of(models::FieldNet& model) const {
   const torch::NoGradGuard no_grad;
   model.eval();
-  const auto points = test_points();
+  const auto points = reference_.points();
   std::vector<Tensor> fields, residuals_of;
   Progress progress("testing", points.size(0));
   for (int64_t n = 0; n < points.size(0); n += kPart) {
     const auto windows = windows_of(points.slice(0, n, n + kPart));
-    const auto answer = residuals_.answer(model, windows);
+    const auto answer = loss_.residuals().answer(model, windows);
     fields.push_back(answer.fields.select(1, 0));
     residuals_of.push_back(torch::stack(answer.equations, -1).select(1, 0));
     progress.update(n);
@@ -97,7 +46,7 @@ Solve::Answer Solve::answer_of(models::FieldNet& model) const {
   return {torch::cat(fields).cpu(), torch::cat(residuals_of).cpu()};
 }
 
-json Solve::evaluate(torch::nn::Module& module, data::Split split) {
+Evaluation Solve::evaluate(torch::nn::Module& module, data::Split split) {
   if (split != data::Split::kTest) {
     throw UsageError(
         fmt::format("[solve] expected the split test, got {}",
@@ -116,15 +65,15 @@ json Solve::evaluate(torch::nn::Module& module, data::Split split) {
   }
   {
     const torch::NoGradGuard no_grad;
-    const auto names = term_names();
+    const auto& names = loss_.term_names();
     // Not where the last training step had them: a test can be repeated.
-    const auto left = residuals_.of_faces(model, first_faces());
+    const auto left = loss_.residuals().of_faces(model, points_.first_faces());
     for (size_t n = 0; n < left.size(); ++n) {
       result["conditions"][names[n + 1]] =
           pde::MeanSquares()({left[n]}).sqrt().item<double>();
     }
   }
-  if (const auto* solution = reference()) {
+  if (const auto* solution = reference_.find()) {
     const auto& truth = solution->fields;
     result.update(relative_errors(answer.fields, truth));
     result["reference_error"] = solution->error;
@@ -142,100 +91,102 @@ json Solve::evaluate(torch::nn::Module& module, data::Split split) {
     }
     if (result.contains("relative_l2")) {
       if (eval_options_.classical) {
-        result.update(classical(result.at("relative_l2")));
+        result.update(reference_.classical(result.at("relative_l2")));
       }
-      result["error_along"] = error_along(answer.fields, truth);
+      result["error_along"] = reference_.error_along(answer.fields, truth);
     }
   }
-  return result;
+  return present(std::move(result));
 }
 
-json Solve::error_along(const Tensor& answer, const Tensor& truth) const {
-  const int64_t along = std::max<int64_t>(0, problem_->time());
-  const auto shape =
-      std::vector<int64_t>(problem_->domain.size(), eval_options_.per_axis);
-  const auto squares = [&](const Tensor& x) {
-    auto sums = x.to(torch::kFloat64).square().sum(-1).view(shape);
-    return sums.movedim(along, 0).reshape({eval_options_.per_axis, -1}).sum(1);
-  };
-  // Not by the truth there, which may pass through zero.
-  return report::numbers(
-      (squares(answer - truth) / squares(truth).mean()).sqrt());
+namespace {
+
+bool has_failed(const json& numbers) {
+  const auto error = numbers.value("relative_l2", json(0));
+  return !error.is_number() || !(error.get<double>() <= kFailed);
 }
 
-train::Summary Solve::summary(const json& result) const {
+report::Table table_of(const json& numbers) {
   report::Table table({"", "value"});
   const auto rows = [&](const char* list, const std::string& what) {
-    const auto items = result.value(list, json::object());
+    const auto items = numbers.value(list, json::object());
     for (const auto& [name, value] : items.items()) {
       table.row({what + name, scientific(value)});
     }
   };
-  const bool relative = result.contains("relative_l2");
-  if (relative) {
-    table.row({"relative L1", scientific(result.at("relative_l1"))});
-    table.row({"relative L2", scientific(result.at("relative_l2"))});
+  if (numbers.contains("relative_l2")) {
+    table.row({"relative L1", scientific(numbers.at("relative_l1"))});
+    table.row({"relative L2", scientific(numbers.at("relative_l2"))});
   }
-  if (result.contains("largest_error")) {
-    table.row({"largest error", scientific(result.at("largest_error"))});
+  if (numbers.contains("largest_error")) {
+    table.row({"largest error", scientific(numbers.at("largest_error"))});
   }
   rows("fields", "relative L2 of ");
   rows("fields_of_zero", "largest error of ");
-  table.row({"residual of the equations", scientific(result.at("residual"))});
+  table.row({"residual of the equations", scientific(numbers.at("residual"))});
   rows("conditions", "");
-  train::Summary summary{table, {}};
-  summary.remarks.push_back(
+  return table;
+}
+
+// Of the solution that answers are compared with.
+void add_remarks_on_truth(const json& numbers,
+                          std::vector<std::string>& remarks) {
+  if (!numbers.contains("largest_error")) {
+    remarks.push_back(
+        "no solution is known to compare with (problem.exact): a small "
+        "residual is all that can be said");
+  } else if (!numbers.contains("relative_l2")) {
+    remarks.push_back(
+        "0 is a solution, and the one compared with: errors are absolute");
+  }
+  if (numbers.value("reference_error", 0.0) > 0) {
+    remarks.push_back(fmt::format(
+        "errors are against a numerical solution, itself good to {:.0e}",
+        numbers.at("reference_error").get<double>()));
+  }
+  if (numbers.contains("left_out")) {
+    remarks.push_back(fmt::format(
+        "that solution is without {}: there are more conditions than it takes",
+        fmt::join(numbers.at("left_out").get<std::vector<std::string>>(),
+                  "; ")));
+  }
+}
+
+std::vector<std::string> remarks_of(const json& numbers) {
+  std::vector<std::string> remarks{
       fmt::format("residual and conditions are root mean squares; {} test "
                   "points, the centres of cells",
-                  result.at("points").get<int64_t>()));
-  if (failed(result)) {
-    summary.remarks.push_back(
+                  numbers.at("points").get<int64_t>())};
+  if (has_failed(numbers)) {
+    remarks.push_back(
         "this run has failed: the network has found no solution, or a trivial "
         "one. Try another seed, model or sampling, or more steps");
   }
-  if (!result.contains("largest_error")) {
-    summary.remarks.push_back(
-        "no solution is known to compare with (problem.exact): a small "
-        "residual is all that can be said");
-  } else if (!relative) {
-    summary.remarks.push_back(
-        "0 is a solution, and the one compared with: errors are absolute");
-  }
-  if (result.value("reference_error", 0.0) > 0) {
-    summary.remarks.push_back(fmt::format(
-        "errors are against a numerical solution, itself good to {:.0e}",
-        result.at("reference_error").get<double>()));
-  }
-  if (result.contains("left_out")) {
-    summary.remarks.push_back(fmt::format(
-        "that solution is without {}: there are more conditions than it takes",
-        fmt::join(result.at("left_out").get<std::vector<std::string>>(),
-                  "; ")));
-  }
-  if (result.contains("classical")) {
-    const auto& classical = result.at("classical");
-    summary.remarks.push_back(
-        fmt::format("a classical method comes to {:.1e} in {:.3g} s here: {}",
-                    classical.at("relative_l2").get<double>(),
-                    classical.at("seconds").get<double>(),
-                    classical.at("method").get<std::string>()));
-  }
-  return summary;
+  add_remarks_on_truth(numbers, remarks);
+  if (!numbers.contains("classical")) return remarks;
+  const auto& classical = numbers.at("classical");
+  remarks.push_back(
+      fmt::format("a classical method comes to {:.1e} in {:.3g} s here: {}",
+                  classical.at("relative_l2").get<double>(),
+                  classical.at("seconds").get<double>(),
+                  classical.at("method").get<std::string>()));
+  return remarks;
 }
 
-std::vector<train::Metric> Solve::metrics(const json& result) const {
-  std::vector<train::Metric> metrics;
-  if (result.contains("relative_l2")) {
-    metrics.push_back({"relative L2", result.at("relative_l2")});
-    metrics.push_back({"relative L1", result.at("relative_l1")});
-  }
-  metrics.push_back({"residual", result.at("residual")});
-  return metrics;
-}
+}  // namespace
 
-bool Solve::failed(const json& result) const {
-  const auto error = result.value("relative_l2", json(0));
-  return !error.is_number() || !(error.get<double>() <= kFailed);
+Evaluation Solve::present(json numbers) const {
+  Evaluation evaluation{.table = table_of(numbers),
+                        .remarks = remarks_of(numbers),
+                        .curves = curves(numbers),
+                        .failed = has_failed(numbers)};
+  if (numbers.contains("relative_l2")) {
+    evaluation.metrics = {{"relative L2", numbers.at("relative_l2")},
+                          {"relative L1", numbers.at("relative_l1")}};
+  }
+  evaluation.metrics.push_back({"residual", numbers.at("residual")});
+  evaluation.numbers = std::move(numbers);
+  return evaluation;
 }
 
 std::vector<std::pair<std::string, pde::Expression>> Solve::quantities() const {
@@ -252,66 +203,11 @@ std::vector<std::pair<std::string, pde::Expression>> Solve::quantities() const {
               ? "a formula with a comma needs quotes: [\"d(u, x)\"]"
               : error.hint());
     }
-    expect_smooth_enough(all.back().second.derivatives(),
+    expect_smooth_enough(*problem_, model_options_->smoothness(),
+                         all.back().second.derivatives(),
                          "eval.quantities asks for");
   }
   return all;
-}
-
-std::string Solve::predict(torch::nn::Module& module, const std::string& input,
-                           const std::string& output, const Runtime& runtime) {
-  const torch::NoGradGuard no_grad;
-  runtime_ = runtime;
-  auto& model = as_field_net(module);
-  model.eval();
-  data::expect_point_table(output);  // refuse a bad name before the work
-  const auto given = data::read_points(input, problem_->symbols.variables);
-  const auto points = given.flatten(0, -2);
-  const auto box = pde::box_of(*problem_);
-  const auto outside = (points < torch::tensor(box.low, points.options())) |
-                       (points > torch::tensor(box.high, points.options()));
-  if (const auto count = outside.any(1).sum().item<int64_t>(); count > 0) {
-    log::warn(
-        "{} of {} points are outside of the domain: nothing was learned "
-        "there",
-        count, points.size(0));
-  }
-  const auto asked = quantities();
-  std::set<autodiff::Derivative> needed;
-  for (const auto& [name, formula] : asked) needed.merge(formula.derivatives());
-  const pde::Probe probe(
-      autodiff::DerivativePlan(needed, std::ssize(problem_->domain)),
-      derivatives_, runtime);
-  std::vector<std::vector<Tensor>> parts(asked.size());
-  for (int64_t n = 0; n < points.size(0); n += kPart) {
-    const auto windows = windows_of(points.slice(0, n, n + kPart));
-    const auto environment = probe.at(model, windows);
-    for (size_t q = 0; q < asked.size(); ++q) {
-      parts[q].push_back(
-          asked[q].second.evaluate(environment).value().select(1, 0).cpu());
-    }
-  }
-  std::vector<data::Column> table;
-  for (int64_t d = 0; d < points.size(1); ++d) {
-    table.push_back({problem_->symbols.variables[static_cast<size_t>(d)],
-                     given.select(-1, d)});
-  }
-  std::vector<std::string> names;
-  for (size_t q = 0; q < asked.size(); ++q) {
-    names.push_back(asked[q].first);
-    table.push_back(
-        {names[q], torch::cat(parts[q]).view_as(given.select(-1, 0))});
-    const auto none = torch::isfinite(table.back().values)
-                          .logical_not()
-                          .sum()
-                          .item<int64_t>();
-    if (none == 0) continue;
-    log::warn("{} has no finite number at {} of {} points", names[q], none,
-              points.size(0));
-  }
-  data::write_point_table(output, table);
-  return fmt::format("{} at {} points in {}", fmt::join(names, ", "),
-                     points.size(0), output);
 }
 
 }  // namespace propagator::tasks

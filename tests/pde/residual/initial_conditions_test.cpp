@@ -62,6 +62,21 @@ TEST(PdeInitialConditions, AreMetExactlyAndDerivativesAreThoseOfTheAnswer) {
   EXPECT_GT((read(later, 1, {0, 0}) - 3).abs().max().item<double>(), 1e-3);
 }
 
+TEST(PdeInitialConditions, TheNetworkOutlivesItsProblem) {
+  auto waves = std::make_unique<pde::Problem>(
+      problem({"at t=1: u = sin(pi*x)", "at t=1: 2*u_t = x^2",
+               "at t=1: v = 3*t", "on boundary: u = 0", "on boundary: v = 3"}));
+  auto values = std::make_unique<HardInitialConditions>(*waves);
+  const auto net = values->build_into(
+      models::field_nets().at("pinn").options()->make({{0, 1}, {1, 3}, 2, 1}));
+  net->initialise(5);
+  const auto points = torch::linspace(0, 3, 10).view({5, 1, 2});
+  const auto before = net->values(points);
+  values.reset();
+  waves.reset();
+  EXPECT_TRUE(torch::equal(net->values(points), before));
+}
+
 TEST(PdeInitialConditions, NoMotionAtFirst) {
   const auto still =
       problem({"at t=1: u = 1 + x", "at t=1: u_t = 0", "at t=1: v = 3",

@@ -17,20 +17,34 @@ pde::Problem problem(const std::string& condition) {
        .conditions = {condition, "at t=0: u = sin(pi*x/2)"}});
 }
 
+TEST(PdePeriodicEmbedding, TheNetworkOutlivesItsProblem) {
+  auto heat = std::make_unique<pde::Problem>(problem("periodic x"));
+  auto embedding = std::make_unique<PeriodicEmbedding>(*heat);
+  const auto net =
+      embedding->embed(models::field_nets().at("pinn").options()->make(
+          embedding->seen({{-1, 0}, {3, 1}, 1, 1})));
+  net->initialise(3);
+  const auto points = torch::linspace(-1, 3, 10).view({5, 1, 2});
+  const auto before = net->values(points);
+  embedding.reset();
+  heat.reset();
+  EXPECT_TRUE(torch::equal(net->values(points), before));
+}
+
 // All orders agree at the two ends, and away from them derivatives are those
 // of the answer.
 TEST(PdePeriodicEmbedding, TheAnswerIsPeriodicWithItsDerivatives) {
   const auto heat = problem("periodic x");
-  const PeriodicEmbedding rings(heat);
-  EXPECT_TRUE(rings.has(heat.conditions[0]));
-  EXPECT_FALSE(rings.has(heat.conditions[1]));
+  const PeriodicEmbedding embedding(heat);
+  EXPECT_TRUE(embedding.has(heat.conditions[0]));
+  EXPECT_FALSE(embedding.has(heat.conditions[1]));
   const models::FieldDomain domain{{-1, 0}, {3, 1}, 1, 1};
-  const auto seen = rings.seen(domain);
+  const auto seen = embedding.seen(domain);
   EXPECT_EQ(seen.low, (std::vector<double>{-1, 0, -1}));
   EXPECT_EQ(seen.high, (std::vector<double>{1, 1, 1}));
   EXPECT_EQ(seen.time, 1);
   const auto net =
-      rings.close(models::field_nets().at("pinn").options()->make(seen));
+      embedding.embed(models::field_nets().at("pinn").options()->make(seen));
   net->initialise(3);
   net->to(torch::kFloat64);
   const Probe probe({{{0, {1, 0}}, {0, {2, 0}}}, 2}, Derivatives::kHonest,
@@ -57,7 +71,7 @@ TEST(PdePeriodicEmbedding, TheAnswerIsPeriodicWithItsDerivatives) {
   EXPECT_TRUE(near(read(1, 1), difference, {1e-6, 1e-8}));
 }
 
-// Along time, a window's tokens on a ring lie in ever other directions from
+// Along time, a window's tokens on a circle lie in ever other directions from
 // each other, though at one distance.
 TEST(PdePeriodicEmbedding,
      RelativePositionsAroundTimeAreRefusedUnlessTheyAreDistances) {
@@ -66,9 +80,9 @@ TEST(PdePeriodicEmbedding,
                            .fields = {"u"},
                            .equations = {"u_t = u_xx + cos(2*pi*t)"},
                            .conditions = {"periodic t", "on boundary: u = 0"}});
-  const PeriodicEmbedding rings(again);
+  const PeriodicEmbedding embedding(again);
   const models::FieldDomain domain{{-1, 0}, {3, 1}, 1, 1};
-  const auto seen = rings.seen(domain);
+  const auto seen = embedding.seen(domain);
   EXPECT_TRUE(seen.time_is_periodic);
   const auto of = [](const std::string& name) {
     return models::field_nets().at(name).options();
@@ -77,7 +91,7 @@ TEST(PdePeriodicEmbedding,
   EXPECT_THROW(of("spformer-rope")->validate(seen), ConfigError);
   for (const std::string name : {"spformer", "spformer-alibi"}) {
     EXPECT_NO_THROW(of(name)->validate(seen));
-    const auto net = rings.close(of(name)->make(seen));
+    const auto net = embedding.embed(of(name)->make(seen));
     net->initialise(3);
     net->to(torch::kFloat64);
     const auto windows =
@@ -99,11 +113,11 @@ TEST(PdePeriodicEmbedding, AConditionThatAsksForLessIsLeftToTheLoss) {
   EXPECT_TRUE(PeriodicEmbedding(problem("periodic x: u, u_x"))
                   .has(problem("periodic x").conditions[0]));
   const auto less = problem("periodic x: u");
-  const PeriodicEmbedding rings(less);
-  EXPECT_FALSE(rings.has(less.conditions[0]));
+  const PeriodicEmbedding embedding(less);
+  EXPECT_FALSE(embedding.has(less.conditions[0]));
   const auto net =
       models::field_nets().at("pinn").options()->make({{-1, 0}, {3, 1}, 1, 1});
-  EXPECT_EQ(rings.close(net), net);
+  EXPECT_EQ(embedding.embed(net), net);
 }
 
 }  // namespace

@@ -342,6 +342,25 @@ TEST(PdeExpression, KeepsTypeAndShape) {
   EXPECT_EQ(three.rows().sum().item<double>(), 12);
 }
 
+TEST(PdeExpression, ASumTakesThePlaceOfSecondDerivatives) {
+  const SecondOrderSum sum{{{0, 2}, 1.0}, {{2, 0}, -4.0}};
+  const auto wave = parse("2*u_tt + u*u_x - 8*u_xx + x").with_sum(sum);
+  EXPECT_EQ(wave.text(), "2*second_order_sum(u) + u*u_x + x");
+  EXPECT_EQ(wave.derivatives(), parse("u*u_x").derivatives());
+  const Environment environment{
+      {scalar(0.5), scalar(0)},
+      [](const Derivative& d) { return scalar(d.order() == 0 ? 3 : 7); },
+      [](int64_t field) { return scalar(field == 0 ? 10 : 100); }};
+  EXPECT_EQ(wave.evaluate(environment).value().item<double>(), 41.5);
+  // Without sums in the environment it has no value, and never a derivative.
+  EXPECT_THROW(value(wave), std::invalid_argument);
+  EXPECT_THROW(wave.derivative(0), std::invalid_argument);
+  for (const char* other :
+       {"u_tt - u_xx", "u_tt", "u_tt - 4*u_xx + u_xx^2", "x*u_tt - 4*x*u_xx"}) {
+    EXPECT_THROW(parse(other).with_sum(sum), std::invalid_argument) << other;
+  }
+}
+
 TEST(PdeExpression, GradientGoesThrough) {
   EXPECT_TRUE(testing::gradient_is_right(
       [](const torch::Tensor& u) {

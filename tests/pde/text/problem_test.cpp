@@ -232,7 +232,7 @@ TEST(PdeProblem, DescribesWhatItUnderstood) {
 }
 
 TEST(PdeProblem, FindsTheSumOfItsSecondDerivatives) {
-  using Sum = DerivativePlan::SecondOrderSum;
+  using Sum = SecondOrderSum;
   const auto sum_of = [](std::vector<std::string> equations,
                          const std::string& condition = "on x=0: u = 0") {
     return Problem::parse({.domain = {"x in [0, 1]", "y in [0, 1]"},

@@ -95,7 +95,8 @@ TEST(TasksForecast, EvaluationMeasuresWhatItSays) {
   const auto experiment = make();
   experiment->task().prepare(0, experiment->make_runtime());
   Oracle oracle(0.1);
-  const auto result = experiment->task().evaluate(oracle, data::Split::kTest);
+  const auto result =
+      experiment->task().evaluate(oracle, data::Split::kTest).numbers;
   EXPECT_EQ(result.at("cases"), 3);
   EXPECT_NEAR(result.at("mse").get<double>(), 0.01, 1e-12);
   EXPECT_NEAR(result.at("mse_late").get<double>(), 0.01, 1e-12);
@@ -124,32 +125,26 @@ TEST(TasksForecast, BaselinesByHand) {
                    kFloat64));
 }
 
-TEST(TasksForecast, PredictEqualsForwardAndRefusesBadFiles) {
-  const TemporaryFolder folder;
+TEST(TasksForecast, TheSurrogateEqualsTheModelAndRefusesBadInput) {
   const auto experiment = make();
   const auto runtime = experiment->make_runtime();
   const auto model = experiment->make_model(runtime);
+  const auto surrogate = experiment->task().surrogate(model, runtime);
   auto& forecaster = dynamic_cast<models::Forecaster&>(*model);
   const torch::NoGradGuard no_grad;
   physics::HeatPlateOptions plate;
   plate.rows = 8, plate.cols = 7, plate.frames = 3;
   const auto cases = physics::draw_cases(plate, 9, 0, 5);
   const auto first = physics::solve(plate, cases);
-  const auto in = (folder / "in.h5").string();
-  const auto out = (folder / "out.h5").string();
-  data::save_tensors(in, {{{"fields", first}, {"alpha", cases.alpha}}, ""});
-  experiment->task().predict(*model, in, out, runtime);
-  EXPECT_TRUE(near(data::load_tensors(out).tensors.at("fields"),
+  const auto answer =
+      surrogate->apply({{"fields", first}, {"alpha", cases.alpha}});
+  EXPECT_TRUE(near(answer.at("fields"),
                    forecaster.predict(first, cases.alpha), kFloat64));
 
   const auto refused = [&](const torch::Tensor& fields,
                            const torch::Tensor& alpha) {
-    data::save_tensors(in, {{{"fields", fields}, {"alpha", alpha}}, ""});
-    const auto other = (folder / "refused.h5").string();
-    const auto message = thrown<DataError>(
-        [&] { experiment->task().predict(*model, in, other, runtime); });
-    EXPECT_FALSE(std::filesystem::exists(other));
-    return message;
+    return thrown<UsageError>(
+        [&] { surrogate->apply({{"fields", fields}, {"alpha", alpha}}); });
   };
   EXPECT_NE(refused(first.slice(1, 0, 2), cases.alpha).find("at least 3"),
             std::string::npos);
@@ -160,6 +155,10 @@ TEST(TasksForecast, PredictEqualsForwardAndRefusesBadFiles) {
   EXPECT_NE(refused(first, cases.alpha.slice(0, 1)).find("'alpha'"),
             std::string::npos);
   EXPECT_NE(refused(first, -cases.alpha).find("positive"), std::string::npos);
+  EXPECT_NE(thrown<UsageError>([&] {
+              surrogate->apply({{"fields", first}});
+            }).find("a tensor named 'alpha', got fields"),
+            std::string::npos);
 }
 
 TEST(TasksExperiment, SameSeedSameWeightsAndResolvedConfigReadsBack) {
@@ -188,20 +187,23 @@ TEST(TasksExperiment, ContradictionsCarryTheirPlace) {
   EXPECT_THROW(make({"model.name=heat"}), ConfigError);
 }
 
-TEST(TasksForecast, TheDocumentsNumberIsOfItsOwnPlateOnly) {
-  const std::vector<std::string> size{"plate.rows=26", "plate.cols=26",
-                                      "plate.frames=401", "model.visible=5"};
-  const auto value = [&](const std::string& key) {
-    auto overrides = size;
-    overrides.push_back(key);
-    return make(overrides)->task().document_value();
+TEST(TasksForecast, ThePublishedNumberIsOfItsOwnPlateOnly) {
+  const auto published = [&](const std::vector<std::string>& overrides) {
+    const auto experiment = make(overrides);
+    experiment->task().prepare(0, experiment->make_runtime());
+    Oracle oracle(0.1);
+    return experiment->task().evaluate(oracle, data::Split::kTest).published;
   };
-  EXPECT_EQ(value("model.mask=block"), 1.13e-6);
-  EXPECT_EQ(value("model.mask=causal"), 3.2e-7);
-  EXPECT_EQ(value("plate.configuration=challenge-1"), 8.43e-7);
-  EXPECT_FALSE(value("plate.time_step=fixed"));
-  EXPECT_FALSE(value("plate.rows=52"));
-  EXPECT_FALSE(make()->task().document_value());
+  const auto with = [&](const std::string& key) {
+    return published({"plate.rows=26", "plate.cols=26", "plate.frames=401",
+                      "model.visible=5", "data.cases=5", key});
+  };
+  EXPECT_EQ(with("model.mask=block"), 1.13e-6);
+  EXPECT_EQ(with("model.mask=causal"), 3.2e-7);
+  EXPECT_EQ(with("plate.configuration=challenge-1"), 8.43e-7);
+  EXPECT_FALSE(with("plate.time_step=fixed"));
+  EXPECT_FALSE(with("plate.rows=27"));
+  EXPECT_FALSE(published({}));
 }
 
 TEST(TasksForecast, UnitsOfAModelComeFromTheTrainingSplit) {
@@ -211,12 +213,11 @@ TEST(TasksForecast, UnitsOfAModelComeFromTheTrainingSplit) {
   task.prepare(0, runtime);
   const auto model = experiment->make_model(runtime);
   task.calibrate(*model);
-  const data::PlateDataset plates(dynamic_cast<Forecast&>(task).plate(),
-                                  dynamic_cast<Forecast&>(task).data_options(),
-                                  0, runtime);
-  const auto frames =
-      plates.range(data::Split::kTrain, 0, plates.size(data::Split::kTrain))
-          .frames;
+  // All cases that training sees, as the page would show them.
+  const auto frames = dynamic_cast<Drawing&>(task)
+                          .fields(*model, data::Split::kTrain, 0,
+                                  task.size(data::Split::kTrain))
+                          ->truth;
   const auto change = frames - frames.narrow(1, 2, 1);
   EXPECT_TRUE(near(model->named_parameters()["change_scale"],
                    change.square().mean(0).sqrt(), kFloat64));
@@ -238,7 +239,8 @@ TEST(TasksForecast, DevicesAgree) {
       const auto positions = torch::arange(4, torch::kInt64);
       losses.push_back(task.loss(*model, data::Split::kTrain, positions)
                            .total.item<double>());
-      errors.push_back(task.evaluate(*model, data::Split::kTest).at("mse"));
+      errors.push_back(
+          task.evaluate(*model, data::Split::kTest).numbers.at("mse"));
     }
     for (size_t n = 1; n < losses.size(); ++n) {
       EXPECT_NEAR(losses[n], losses[0], 1e-9 * losses[0]) << mask;

@@ -89,7 +89,8 @@ TEST(TasksLocate, AResultHasTheModelAndTheFitsOfTheSameEvents) {
   const auto e = experiment(kSmall);
   e.task().prepare(0, kDouble);
   const auto model = e.make_model(kDouble);
-  const auto result = e.task().evaluate(*model, data::Split::kTest);
+  const auto evaluation = e.task().evaluate(*model, data::Split::kTest);
+  const auto& result = evaluation.numbers;
   EXPECT_EQ(result.at("events"), 96);
   EXPECT_EQ(result.at("classical_events"), 48);
   EXPECT_LT(result.at("classical").at("least_squares").at("median"), 1e-9);
@@ -97,29 +98,33 @@ TEST(TasksLocate, AResultHasTheModelAndTheFitsOfTheSameEvents) {
   EXPECT_GT(result.at("model").at("events_per_second"), 0);
   EXPECT_EQ(result.at("by_hits").at("model").size(), 9u);
   EXPECT_EQ(result.at("pulls").at("sigma").size(), 3u);
-  EXPECT_EQ(e.task().metrics(result).front().name, "median distance (m)");
-  const auto text = e.task().summary(result).table.text();
+  EXPECT_EQ(evaluation.metrics.front().name, "median distance (m)");
+  const auto text = evaluation.table.text();
   for (const char* name : {"hit_former (honest)", "least squares",
                            "maximum likelihood", "first 48 events"}) {
     EXPECT_NE(text.find(name), std::string::npos) << text;
   }
   // From a file too, where NaN is null.
-  const auto read = nlohmann::json::parse(result.dump());
-  EXPECT_EQ(e.task().curves(read).series.size(), 3u);
-  EXPECT_EQ(e.task().curves(read).series[1].x,
-            e.task().curves(result).series[1].x);
+  const auto read = Evaluation::from_json(
+      nlohmann::json::parse(evaluation.to_json().dump()));
+  ASSERT_EQ(read.curves.series.size(), 3u);
+  EXPECT_EQ(read.curves.series[1].x, evaluation.curves.series[1].x);
+  EXPECT_EQ(read.table.text(), text);
 }
 
 TEST(TasksLocate, ModeAndMetricFollowTheConfiguration) {
   const auto e = experiment(std::string(kDocument) +
                             "detector: {efficiency: published, light: 4}\n");
   EXPECT_EQ(e.task().mode(), "published");
-  const auto other = run::Experiment(config::Document::from_text(
-      "task: locate\neval: {metric: resolution}\n", "test"));
+  const auto other = experiment(std::string(kSmall) +
+                                "eval.metric: resolution\n");
   EXPECT_EQ(other.task().mode(), "honest");
-  const nlohmann::json result{
-      {"model", {{"median", 1}, {"resolution", 2}, {"ninety", 3}}}};
-  EXPECT_EQ(other.task().metrics(result).front().value, 2);
+  other.task().prepare(0, kDouble);
+  const auto evaluation = other.task().evaluate(*other.make_model(kDouble),
+                                                data::Split::kTest);
+  EXPECT_EQ(evaluation.metrics.front().name, "resolution (m)");
+  EXPECT_EQ(evaluation.metrics.front().value,
+            evaluation.numbers.at("model").at("resolution"));
 }
 
 TEST(TasksLocate, ContradictionsAreRefused) {
@@ -137,13 +142,13 @@ TEST(TasksLocate, ContradictionsAreRefused) {
 
 TEST(TasksLocate, RowsAreOneFigureWithTheClassicalLimit) {
   const auto e = experiment(kDocument);
-  train::ReproducedRow row{.name = "a", .summary = {}, .history = {}};
+  ReproducedRow row{.name = "a", .summary = {}, .history = {}};
   row.summary["result"]["classical"]["least_squares"]["resolution"] = 0.25;
   row.history.validation.terms["resolution"] = {{10, 20}, {2, 1}};
   auto other = row;
   other.name = "b";
   const std::vector rows{row, other};
-  const auto figures = e.task().draw_rows(rows);
+  const auto figures = dynamic_cast<Drawing&>(e.task()).draw_rows(rows);
   ASSERT_EQ(figures.size(), 1u);
   const auto& plot = std::get<report::LinePlot>(figures[0].figure);
   ASSERT_EQ(plot.series.size(), 3u);
@@ -151,7 +156,7 @@ TEST(TasksLocate, RowsAreOneFigureWithTheClassicalLimit) {
   EXPECT_EQ(plot.series[1].y, (std::vector<double>{2, 1}));
   EXPECT_EQ(plot.series[2].x, (std::vector<double>{10, 20}));
   EXPECT_EQ(plot.series[2].y, (std::vector<double>{0.25, 0.25}));
-  EXPECT_TRUE(e.task().draw_rows(std::span(rows).first(1)).empty());
+  EXPECT_TRUE(dynamic_cast<Drawing&>(e.task()).draw_rows(std::span(rows).first(1)).empty());
 }
 
 class TasksLocateRun : public ::testing::TestWithParam<const char*> {

@@ -19,6 +19,10 @@ run::Experiment some_experiment() {
       "test"));
 }
 
+Drawing& drawing_of(const run::Experiment& experiment) {
+  return dynamic_cast<Drawing&>(experiment.task());
+}
+
 TEST(TasksSolveFigures, MapsAreTheNetworksAnswerBesideTheExactSolution) {
   const run::Experiment e(config::Document::from_text(
       "task: solve\nprecision: fp64\nproblem:\n"
@@ -28,7 +32,7 @@ TEST(TasksSolveFigures, MapsAreTheNetworksAnswerBesideTheExactSolution) {
       "model: {name: pinn, width: 8}\neval: {per_axis: 4}\n",
       "test"));
   const auto model = prepared_model(e);
-  const auto maps = e.task().maps(*model);
+  const auto maps = drawing_of(e).maps(*model);
   ASSERT_TRUE(maps.has_value());
   EXPECT_EQ(maps->model, "pinn");
   EXPECT_EQ(maps->names, (std::vector<std::string>{"u"}));
@@ -60,7 +64,7 @@ TEST(TasksSolveFigures, MapsOfTwoPlacesHaveTheFirstToTheRight) {
       "model: {name: pinn, width: 8}\neval: {per_axis: 2}\n",
       "test"));
   const auto model = prepared_model(e);
-  const auto maps = e.task().maps(*model);
+  const auto maps = drawing_of(e).maps(*model);
   ASSERT_TRUE(maps.has_value());
   EXPECT_EQ(maps->x.label, "x");
   EXPECT_EQ(maps->y.label, "y");
@@ -84,7 +88,7 @@ TEST(TasksSolveFigures, MapsOfThreeVariablesAreSlicesOfTime) {
       "  exact: u = sin(x - t)*cos(y - t)\n"
       "model: {name: pinn, width: 8}\neval: {per_axis: 5}\n",
       "test"));
-  const auto maps = e.task().maps(*prepared_model(e));
+  const auto maps = drawing_of(e).maps(*prepared_model(e));
   ASSERT_TRUE(maps.has_value());
   EXPECT_EQ(maps->names,
             (std::vector<std::string>{"u, t = 0.2", "u, t = 1", "u, t = 1.8"}));
@@ -102,12 +106,12 @@ TEST(TasksSolveFigures, MapsOfThreeVariablesAreSlicesOfTime) {
 }
 
 TEST(TasksSolveFigures, RowsAreBarsBesideTheDocuments) {
-  train::ReproducedRow row{.name = "a", .summary = {}, .history = {}};
+  ReproducedRow row{.name = "a", .summary = {}, .history = {}};
   row.summary = {{"value", 0.5}, {"document", 0.25}};
   auto other = row;
   other.summary = {{"value", 0.125}, {"document", nullptr}};
   const std::vector rows{row, other};
-  const auto figures = some_experiment().task().draw_rows(rows);
+  const auto figures = drawing_of(some_experiment()).draw_rows(rows);
   ASSERT_EQ(figures.size(), 1u);
   const auto& chart = std::get<report::BarChart>(figures[0].figure);
   EXPECT_EQ(chart.categories.size(), 2u);
@@ -119,7 +123,7 @@ TEST(TasksSolveFigures, RowsAreBarsBesideTheDocuments) {
 TEST(TasksSolveFigures, RowsOfOneProblemAreOnePicture) {
   const auto row = [](const std::string& name, const std::string& subject,
                       const std::string& model) {
-    train::ReproducedRow row{.name = name, .summary = {}, .history = {}};
+    ReproducedRow row{.name = name, .summary = {}, .history = {}};
     row.summary = {{"value", 0.5},
                    {"document", nullptr},
                    {"metric", "relative L2"},
@@ -141,7 +145,7 @@ TEST(TasksSolveFigures, RowsOfOneProblemAreOnePicture) {
       row("wave-best", "a wave", "kan"),     row("wave-other", "other", "kan"),
       row("wave-other-kan", "other", "kan"), row("wave-pinn", "a wave", "pinn"),
       row("wave-siren", "a wave", "siren"),  lost};
-  const auto figures = some_experiment().task().draw_rows(rows);
+  const auto figures = drawing_of(some_experiment()).draw_rows(rows);
   ASSERT_EQ(figures.size(), 4u);
   EXPECT_EQ(figures[0].name, "solve");
   const auto titles = [&](size_t n) {
@@ -159,7 +163,7 @@ TEST(TasksSolveFigures, RowsOfOneProblemAreOnePicture) {
             "solve-wave-other; exact; wave-other (kan); wave-other-kan; "
             "relative L2 5.00e-01");
   // One row has its picture too, and no chart.
-  const auto one = some_experiment().task().draw_rows(std::span(rows).first(1));
+  const auto one = drawing_of(some_experiment()).draw_rows(std::span(rows).first(1));
   ASSERT_EQ(one.size(), 1u);
   EXPECT_EQ(one[0].name, "solve-heat");
 }

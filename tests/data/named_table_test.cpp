@@ -1,4 +1,4 @@
-#include "propagator/data/point_table.h"
+#include "propagator/data/named_table.h"
 
 #include "propagator/core/error.h"
 #include "propagator/core/files.h"
@@ -14,7 +14,12 @@ using testing::thrown;
 
 const std::vector<std::string> kVariables{"x", "t"};
 
-class DataPointTableFormats : public ::testing::TestWithParam<const char*> {
+void write(const std::filesystem::path& path,
+           const std::vector<Column>& columns) {
+  write_table(path, columns, "");
+}
+
+class DataNamedTableFormats : public ::testing::TestWithParam<const char*> {
  protected:
   void SetUp() override {
     if (std::string(GetParam()) == ".npz" && !data::has_npz()) {
@@ -25,75 +30,75 @@ class DataPointTableFormats : public ::testing::TestWithParam<const char*> {
 
   TemporaryFolder folder_;
 };
-INSTANTIATE_TEST_SUITE_P(Tasks, DataPointTableFormats,
+INSTANTIATE_TEST_SUITE_P(Tasks, DataNamedTableFormats,
                          ::testing::Values(".csv", ".h5", ".npz"),
                          [](const auto& info) {
                            return std::string(info.param).substr(1);
                          });
 
-TEST_P(DataPointTableFormats, ReadsVariablesInTheirOwnOrder) {
+TEST_P(DataNamedTableFormats, ReadsVariablesInTheirOwnOrder) {
   const auto x = testing::random({7}, "x"), t = testing::random({7}, "t");
-  write_point_table(path(), {{"t", t}, {"u_x + 1", x * t}, {"x", x}});
+  write(path(), {{"t", t}, {"u_x + 1", x * t}, {"x", x}});
   EXPECT_TRUE(
       torch::equal(read_points(path(), kVariables), torch::stack({x, t}, 1)));
   EXPECT_TRUE(
       torch::equal(read_points(path(), {"u_x + 1"}), (x * t).unsqueeze(1)));
 }
 
-TEST_P(DataPointTableFormats, ArraysKeepTheShapeTheyHaveInCommon) {
+TEST_P(DataNamedTableFormats, ArraysKeepTheShapeTheyHaveInCommon) {
   const auto x = testing::random({2, 3}, "x"), t = testing::random({2, 3}, "t");
-  write_point_table(path(), {{"x", x}, {"t", t}});
+  write(path(), {{"x", x}, {"t", t}});
   const auto points = torch::stack({x, t}, -1);
   const auto flat = points.flatten(0, 1);
   const bool is_table = path().extension() == ".csv";
   EXPECT_TRUE(
       torch::equal(read_points(path(), kVariables), is_table ? flat : points));
   fs::remove(path());
-  write_point_table(path(), {{"x", x}, {"t", t.flatten()}});
+  write(path(), {{"x", x}, {"t", t.flatten()}});
   EXPECT_TRUE(torch::equal(read_points(path(), kVariables), flat));
 }
 
-TEST_P(DataPointTableFormats, ANameThatComesAgainIsWrittenOnce) {
+TEST_P(DataNamedTableFormats, ANameThatComesAgainIsWrittenOnce) {
   const auto x = testing::random({3}, "x");
-  write_point_table(path(), {{"x", x}, {"u", x * 2}, {"x", x}});
+  write(path(), {{"x", x}, {"u", x * 2}, {"x", x}});
   EXPECT_TRUE(torch::equal(read_points(path(), {"u", "x"}),
                            torch::stack({x * 2, x}, 1)));
 }
 
-TEST_P(DataPointTableFormats, AMissingVariableNamesThoseThereAre) {
-  write_point_table(path(), {{"x", torch::ones(2)}, {"y", torch::ones(2)}});
+TEST_P(DataNamedTableFormats, AMissingVariableNamesThoseThereAre) {
+  write(path(), {{"x", torch::ones(2)}, {"y", torch::ones(2)}});
   const auto what = thrown<DataError>([&] { read_points(path(), kVariables); });
   EXPECT_NE(what.find("named 't', it has x, y"), std::string::npos) << what;
 }
 
-TEST_P(DataPointTableFormats, RefusesWhatIsNoPoint) {
+TEST_P(DataNamedTableFormats, RefusesWhatIsNoPoint) {
   const auto one = torch::ones(2);
-  write_point_table(path(), {{"x", one / 0}, {"t", one}});
+  write(path(), {{"x", one / 0}, {"t", one}});
   EXPECT_THROW(read_points(path(), kVariables), DataError);
-  write_point_table(path(), {{"x", one.slice(0, 2)}, {"t", one.slice(0, 2)}});
+  write(path(), {{"x", one.slice(0, 2)}, {"t", one.slice(0, 2)}});
   EXPECT_THROW(read_points(path(), kVariables), DataError);
   fs::remove(path());
   EXPECT_THROW(read_points(path(), kVariables), FileError);
 }
 
-TEST(DataPointTable, EndingDecides) {
+TEST(DataNamedTable, EndingDecides) {
   for (const char* name : {"a.csv", "a.h5", "a.hdf5", "a.npz"}) {
-    EXPECT_NO_THROW(expect_point_table(name));
+    EXPECT_NO_THROW(expect_table(name));
   }
-  EXPECT_EQ(thrown<UsageError>([] { expect_point_table("a.txt"); }),
+  EXPECT_EQ(thrown<UsageError>([] { expect_table("a.txt"); }),
             "a.txt: expected a file name that ends in .csv, .h5, .hdf5 or "
             ".npz");
 }
 
-TEST(DataPointTable, CsvKeepsTheOrderOfItsColumns) {
+TEST(DataNamedTable, CsvKeepsTheOrderOfItsColumns) {
   const TemporaryFolder folder;
   const auto one = torch::ones(1, torch::kFloat64);
-  write_point_table(folder / "a.csv",
+  write(folder / "a.csv",
                     {{"x", one}, {"t", 2 * one}, {"a", 3 * one}});
   EXPECT_EQ(read_file(folder / "a.csv"), "x,t,a\n1,2,3\n");
 }
 
-TEST(DataPointTable, ArraysMustHaveOneLength) {
+TEST(DataNamedTable, ArraysMustHaveOneLength) {
   const TemporaryFolder folder;
   data::save_tensors(folder / "a.h5",
                      {{{"x", torch::ones(2)}, {"t", torch::ones(3)}}, ""});

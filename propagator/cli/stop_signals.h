@@ -1,9 +1,12 @@
 #pragma once
 
-namespace propagator::train {
+#include <signal.h>
+
+namespace propagator::cli {
 
 // While it lives, the first SIGINT or SIGTERM only asks to stop; the second
-// ends the process at once with 128 + its number.
+// ends the process at once with 128 + its number. Afterwards the handlers that
+// were there before are back.
 class StopSignals {
  public:
   StopSignals();
@@ -13,6 +16,9 @@ class StopSignals {
 
   // The number of the signal that asked, or 0.
   static int requested();
+
+ private:
+  struct sigaction interrupt_before_, terminate_before_;
 };
 
-}  // namespace propagator::train
+}  // namespace propagator::cli

@@ -1,9 +1,8 @@
-#include "propagator/train/signals.h"
+#include "propagator/cli/stop_signals.h"
 
-#include <signal.h>
 #include <unistd.h>
 
-namespace propagator::train {
+namespace propagator::cli {
 namespace {
 
 volatile sig_atomic_t g_signal = 0;
@@ -23,15 +22,15 @@ StopSignals::StopSignals() {
   g_signal = 0;
   struct sigaction action {};
   action.sa_handler = on_signal;
-  sigaction(SIGINT, &action, nullptr);
-  sigaction(SIGTERM, &action, nullptr);
+  sigaction(SIGINT, &action, &interrupt_before_);
+  sigaction(SIGTERM, &action, &terminate_before_);
 }
 
 StopSignals::~StopSignals() {
-  signal(SIGINT, SIG_DFL);
-  signal(SIGTERM, SIG_DFL);
+  sigaction(SIGINT, &interrupt_before_, nullptr);
+  sigaction(SIGTERM, &terminate_before_, nullptr);
 }
 
 int StopSignals::requested() { return g_signal; }
 
-}  // namespace propagator::train
+}  // namespace propagator::cli

@@ -1,14 +1,19 @@
-#include "propagator/train/history.h"
+#include "propagator/run/history_figures.h"
 
 #include <nlohmann/json.hpp>
 
+#include "propagator/core/files.h"
 #include "propagator/train/schedule.h"
 #include "testing.h"
 
-namespace propagator::train {
+namespace propagator::run {
 namespace {
 
 using propagator::testing::TemporaryFolder;
+using train::History;
+using train::read_history;
+using train::ScheduleKind;
+using train::ScheduleOptions;
 
 // A run of 100 epochs of ten steps under a schedule, logged at each epoch.
 History history_of(ScheduleKind kind) {
@@ -22,7 +27,7 @@ History history_of(ScheduleKind kind) {
         nlohmann::json{{"kind", "train"},
                        {"step", step},
                        {"loss", loss},
-                       {"lr", learning_rate(options, step - 1, epoch, 1000)},
+                       {"lr", train::learning_rate(options, step - 1, epoch, 1000)},
                        {"terms", {{"mse", loss}, {"physics", 2 * loss}}}}
             .dump() +
         "\n";
@@ -48,7 +53,7 @@ std::vector<std::pair<double, std::string>> marks(const History& history) {
   return list;
 }
 
-TEST(TrainHistory, ReadsCurvesAndTermsAndPassesOverABrokenLine) {
+TEST(RunHistoryFigures, ReadsCurvesAndTermsAndPassesOverABrokenLine) {
   const auto history = history_of(ScheduleKind::kDocument);
   EXPECT_EQ(history.train.step.size(), 100u);
   EXPECT_EQ(history.validation.step.size(), 10u);
@@ -59,7 +64,7 @@ TEST(TrainHistory, ReadsCurvesAndTermsAndPassesOverABrokenLine) {
 }
 
 // `resume` may change what the loss is made of.
-TEST(TrainHistory, TermsThatComeAndGoHaveTheirOwnSteps) {
+TEST(RunHistoryFigures, TermsThatComeAndGoHaveTheirOwnSteps) {
   const TemporaryFolder folder;
   const auto metrics = folder / "metrics.jsonl";
   write_file_atomically(
@@ -76,7 +81,7 @@ TEST(TrainHistory, TermsThatComeAndGoHaveTheirOwnSteps) {
   EXPECT_EQ(terms.at("late").value, (std::vector<double>{20, 30}));
 }
 
-TEST(TrainHistory, MarksEveryChangeOfTheDocumentsRates) {
+TEST(RunHistoryFigures, MarksEveryChangeOfTheDocumentsRates) {
   const std::vector<std::pair<double, std::string>> expected{
       {20, "rate 1e-05"},      {30, "rate 0.0001"},  {40, "rate 0.0005"},
       {50, "rate 0.001"},      {310, "rate 0.0005"}, {410, "rate 0.0001"},
@@ -84,7 +89,7 @@ TEST(TrainHistory, MarksEveryChangeOfTheDocumentsRates) {
   EXPECT_EQ(marks(history_of(ScheduleKind::kDocument)), expected);
 }
 
-TEST(TrainHistory, MarksThePeakOfARateThatMovesAllTheTime) {
+TEST(RunHistoryFigures, MarksThePeakOfARateThatMovesAllTheTime) {
   const auto list = marks(history_of(ScheduleKind::kCosine));
   ASSERT_EQ(list.size(), 2u);
   EXPECT_EQ(list[0], std::pair(50.0, std::string("rate 0.001")));
@@ -92,4 +97,4 @@ TEST(TrainHistory, MarksThePeakOfARateThatMovesAllTheTime) {
 }
 
 }  // namespace
-}  // namespace propagator::train
+}  // namespace propagator::run

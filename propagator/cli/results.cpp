@@ -1,0 +1,48 @@
+#include "propagator/cli/results.h"
+
+#include <fmt/format.h>
+
+#include "propagator/core/error.h"
+#include "propagator/core/progress.h"
+
+namespace propagator::cli {
+
+void print_result(const run::TestResult& result, bool as_json) {
+  if (as_json) {
+    fmt::print("{}\n", result.record.dump(2));
+    return;
+  }
+  fmt::print("\n{}\n", result.evaluation.table.text());
+  for (const auto& remark : result.evaluation.remarks) {
+    fmt::print("  {}\n", remark);
+  }
+  if (result.audit.is_null()) return;
+  fmt::print("  leak audit: {}\n",
+             result.audit.at("verdict").get<std::string>());
+}
+
+void print_explanation(const nlohmann::json& numbers) {
+  if (!numbers.contains("learned_propagator")) return;
+  fmt::print(
+      "  learned propagator: {}\n",
+      numbers.at("learned_propagator").at("verdict").get<std::string>());
+}
+
+int print_trained(const run::Trained& trained, bool as_json) {
+  if (trained.stopped()) return static_cast<int>(ExitCode::kStopped);
+  const auto& result = *trained.result;
+  print_result(result, as_json);
+  if (as_json) return 0;
+  fmt::print("  trained {} steps in {}, {} parameters, best at step {}\n",
+             trained.steps, duration_text(trained.seconds),
+             result.record.at("parameters").get<int64_t>(), trained.best_step);
+  print_explanation(trained.explanation);
+  fmt::print("  run: {0}\n  result: {0}/result.json\n",
+             trained.folder.string());
+  if (!trained.page.empty()) {
+    fmt::print("  report: {}\n", trained.page.string());
+  }
+  return 0;
+}
+
+}  // namespace propagator::cli

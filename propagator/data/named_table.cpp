@@ -1,0 +1,124 @@
+#include "propagator/data/named_table.h"
+
+#include <fmt/ranges.h>
+
+#include <algorithm>
+
+#include "propagator/core/error.h"
+#include "propagator/core/log.h"
+#include "propagator/data/tensor_file.h"
+
+namespace propagator::data {
+namespace {
+
+namespace fs = std::filesystem;
+
+// UsageError if the ending is none of those known.
+bool is_csv(const fs::path& path) {
+  if (path.extension() == ".csv") return true;
+  try {
+    tensor_format(path);
+  } catch (const UsageError&) {
+    throw UsageError(
+        fmt::format("{}: expected a file name that ends in .csv, .h5, .hdf5 "
+                    "or .npz",
+                    path.string()));
+  }
+  return false;
+}
+
+void warn_of_others(const fs::path& path, std::vector<std::string> names,
+                    const std::vector<std::string>& variables) {
+  std::erase_if(names, [&](const std::string& name) {
+    return std::ranges::count(variables, name) > 0;
+  });
+  if (names.empty()) return;
+  log::warn("{}: not used: {}", path.string(), fmt::join(names, ", "));
+}
+
+std::map<std::string, torch::Tensor> from_csv(
+    const fs::path& path, const std::vector<std::string>& wanted) {
+  const auto columns = read_csv(path);
+  std::vector<std::string> names;
+  for (const auto& column : columns) names.push_back(column.name);
+  std::map<std::string, torch::Tensor> chosen;
+  for (const auto& name : wanted) {
+    const auto found = std::ranges::find(columns, name, &Column::name);
+    if (found == columns.end()) {
+      throw DataError(
+          fmt::format("{}: line 1: expected a column named '{}', it has {}",
+                      path.string(), name, fmt::join(names, ", ")));
+    }
+    chosen[name] = found->values;
+  }
+  warn_of_others(path, names, wanted);
+  return chosen;
+}
+
+std::map<std::string, torch::Tensor> from_arrays(
+    const fs::path& path, const std::vector<std::string>& wanted) {
+  const auto reader = TensorReader::open(path);
+  std::map<std::string, torch::Tensor> chosen;
+  for (const auto& name : wanted) chosen[name] = reader->all(name);
+  std::vector<std::string> names;
+  for (const auto& [name, shape] : reader->shapes()) names.push_back(name);
+  warn_of_others(path, names, wanted);
+  return chosen;
+}
+
+}  // namespace
+
+void expect_table(const fs::path& path) { is_csv(path); }
+
+std::map<std::string, torch::Tensor> read_table(
+    const fs::path& path, const std::vector<std::string>& names) {
+  return is_csv(path) ? from_csv(path, names) : from_arrays(path, names);
+}
+
+void write_table(const fs::path& path, const std::vector<Column>& columns,
+                 const std::string& note) {
+  std::vector<Column> once;
+  TensorFile file{.tensors = {}, .note = note};
+  for (const auto& column : columns) {
+    const bool fresh = file.tensors.emplace(column.name, column.values).second;
+    if (fresh) once.push_back({column.name, column.values.flatten()});
+  }
+  if (is_csv(path)) {
+    write_csv(path, once);
+  } else {
+    save_tensors(path, file);
+  }
+}
+
+torch::Tensor read_points(const fs::path& path,
+                          const std::vector<std::string>& variables) {
+  const auto table = read_table(path, variables);
+  std::vector<torch::Tensor> columns;
+  bool alike = true;
+  for (const auto& variable : variables) {
+    columns.push_back(table.at(variable).to(torch::kFloat64));
+    const auto& column = columns.back();
+    const auto& first = columns.front();
+    if (column.numel() != first.numel()) {
+      throw DataError(
+          fmt::format("{}: expected '{}' and '{}' of one length, got {} and {}",
+                      path.string(), variables.front(), variable, first.numel(),
+                      column.numel()));
+    }
+    if (!torch::isfinite(column).all().item<bool>()) {
+      throw DataError(fmt::format("{}: '{}' has a value that is not finite",
+                                  path.string(), variable));
+    }
+    alike = alike && column.dim() > 0 && column.sizes() == first.sizes();
+  }
+  if (columns.front().numel() == 0) {
+    throw DataError(
+        fmt::format("{}: expected a point, got none", path.string()));
+  }
+  for (auto& column : columns) {
+    if (!alike) column = column.flatten();
+  }
+  return torch::stack(columns, -1);
+}
+
+}  // namespace propagator::data

@@ -1,0 +1,32 @@
+#pragma once
+
+// The library for those who embed it, in the order of its layers. Every header
+// may also be included by itself.
+
+// What long work tells its caller, errors with hints, devices and precision.
+#include "propagator/core/device.h"
+#include "propagator/core/error.h"
+#include "propagator/core/observer.h"
+
+// Configurations: YAML, keys with meaning, bounds and roles.
+#include "propagator/core/config.h"
+
+// Data: named tensors in HDF5, npz and CSV files.
+#include "propagator/data/named_table.h"
+#include "propagator/data/tensor_file.h"
+
+// Tasks: what a model is for; add_task registers one of your own.
+#include "propagator/tasks/registry.h"
+#include "propagator/tasks/surrogate.h"
+#include "propagator/tasks/task.h"
+
+// Runs: open one and apply its model, train, resume, test, predict, reproduce,
+// report.
+#include "propagator/run/comparison.h"
+#include "propagator/run/configurations.h"
+#include "propagator/run/predict.h"
+#include "propagator/run/reproduce.h"
+#include "propagator/run/run.h"
+#include "propagator/run/run_report.h"
+#include "propagator/run/test.h"
+#include "propagator/run/train.h"

@@ -1,0 +1,68 @@
+#include "propagator/run/configurations.h"
+
+#include <fmt/format.h>
+
+#include <vector>
+
+#include "propagator/core/config.h"
+#include "propagator/core/error.h"
+#include "propagator/core/files.h"
+
+namespace propagator::run {
+namespace {
+
+// The YAML files of a folder that comes with the program, by name.
+std::map<std::string, fs::path> files_of(const std::string& folder_name) {
+  std::vector<fs::path> folders{folder_name};
+  std::error_code error;
+  const auto program = fs::read_symlink("/proc/self/exe", error);
+  if (!error) {
+    const auto prefix = program.parent_path().parent_path();
+    // Installed: prefix/bin and prefix/share; in a build: build/bin.
+    folders.push_back(prefix / "share/propagator" / folder_name);
+    folders.push_back(prefix.parent_path() / folder_name);
+  }
+  std::map<std::string, fs::path> configs;
+  for (const auto& folder : folders) {
+    for (const auto& entry : fs::recursive_directory_iterator(folder, error)) {
+      if (entry.path().extension() != ".yaml") continue;
+      auto name = fs::relative(entry.path(), folder);
+      configs.try_emplace(name.replace_extension().string(), entry.path());
+    }
+  }
+  return configs;
+}
+
+}  // namespace
+
+std::map<std::string, fs::path> known_configs() { return files_of("configs"); }
+std::map<std::string, fs::path> known_problems() {
+  return files_of("problems");
+}
+
+fs::path find_config(const std::string& config) {
+  if (fs::is_regular_file(config)) return config;
+  std::vector<std::string> names;
+  for (const auto& known : {known_configs(), known_problems()}) {
+    for (const auto& [name, path] : known) {
+      if (name == config) return path;
+      names.push_back(name);
+    }
+  }
+  if (fs::exists(fs::path(config) / "config.yaml")) {
+    throw UsageError(fmt::format("{} is a run, not a configuration", config),
+                     fmt::format("`propagator resume {0}` goes on with it, "
+                                 "{0}/config.yaml is its configuration",
+                                 config));
+  }
+  if (fs::is_directory(config)) {
+    throw UsageError(fmt::format("{} is a folder, not a file", config),
+                     "name a YAML file");
+  }
+  throw FileError(
+      fmt::format("no configuration file {}", config),
+      config::did_you_mean(config, names,
+                           "`propagator list` shows those that come with it"));
+}
+
+}  // namespace propagator::run

@@ -1,0 +1,17 @@
+#pragma once
+
+#include <filesystem>
+#include <map>
+#include <string>
+
+namespace propagator::run {
+
+// The configurations that come with the program or lie in ./configs, by name
+// (forecast/quick), and the problems (wave).
+std::map<std::string, std::filesystem::path> known_configs();
+std::map<std::string, std::filesystem::path> known_problems();
+
+// The file that `config` means: a path, or one of those names.
+std::filesystem::path find_config(const std::string& config);
+
+}  // namespace propagator::run

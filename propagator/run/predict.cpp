@@ -1,0 +1,68 @@
+#include "propagator/run/predict.h"
+
+#include <fmt/ranges.h>
+
+#include <nlohmann/json.hpp>
+
+#include "propagator/core/error.h"
+#include "propagator/data/named_table.h"
+
+namespace propagator::run {
+namespace {
+
+using tasks::Surrogate;
+
+// A table of text has a number in each cell.
+void expect_format(const fs::path& path,
+                   const std::vector<Surrogate::Port>& ports) {
+  data::expect_table(path);
+  if (path.extension() != ".csv") return;
+  for (const auto& port : ports) {
+    if (port.shape.size() < 2) continue;
+    throw UsageError(
+        fmt::format("{}: a table cannot hold '{}', which has {} axes",
+                    path.string(), port.name, port.shape.size()),
+        "use an .h5 or .npz file");
+  }
+}
+
+tasks::NamedTensors apply_to_file(const Run& run,
+                                  const tasks::NamedTensors& inputs,
+                                  const fs::path& file) {
+  try {
+    return run.apply(inputs);
+  } catch (const UsageError& error) {
+    // The caller's mistake was the file's.
+    throw DataError(fmt::format("{}: {}", file.string(), error.what()),
+                    error.hint());
+  }
+}
+
+}  // namespace
+
+std::string predict(const Run& run, const fs::path& input,
+                    const fs::path& output) {
+  const auto& surrogate = run.surrogate();
+  const auto inputs = surrogate.inputs(), outputs = surrogate.outputs();
+  expect_format(output, outputs);  // before the work
+  expect_format(input, inputs);
+  std::vector<std::string> names;
+  for (const auto& port : inputs) names.push_back(port.name);
+  const auto answers =
+      apply_to_file(run, data::read_table(input, names), input);
+  std::vector<data::Column> columns;
+  std::vector<std::string> written;
+  for (const auto& port : outputs) {
+    const auto& values = answers.at(port.name);
+    columns.push_back({port.name, values});
+    written.push_back(
+        fmt::format("{} ({})", port.name, fmt::join(values.sizes(), ", ")));
+  }
+  const nlohmann::json note{{"made_by", "propagator predict"},
+                            {"run", run.experiment().run().name},
+                            {"checkpoint", run.checkpoint()}};
+  data::write_table(output, columns, note.dump());
+  return fmt::format("{} in {}", fmt::join(written, ", "), output.string());
+}
+
+}  // namespace propagator::run

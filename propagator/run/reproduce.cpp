@@ -1,0 +1,253 @@
+#include "propagator/run/reproduce.h"
+
+#include <fmt/ranges.h>
+
+#include <algorithm>
+
+#include "propagator/core/error.h"
+#include "propagator/core/files.h"
+#include "propagator/core/log.h"
+#include "propagator/report/gnuplot.h"
+#include "propagator/run/configurations.h"
+#include "propagator/run/train.h"
+#include "propagator/tasks/drawing.h"
+#include "propagator/train/history.h"
+
+namespace propagator::run {
+namespace {
+
+using nlohmann::json;
+
+struct Row {
+  std::string name;  // "forecast/base-block"
+  fs::path file;
+};
+
+// The configurations that `asked` means: one, or of a task ("locate", or a part
+// of it, "locate/document-*") all that have a band.
+std::vector<Row> find_rows(const std::string& asked) {
+  const bool is_part =
+      asked.ends_with('*') && asked.find('/') != std::string::npos;
+  const auto begin = is_part ? asked.substr(0, asked.size() - 1) : asked + "/";
+  std::vector<Row> rows;
+  std::vector<std::string> names;
+  for (const auto& [name, file] : known_configs()) {
+    names.push_back(name);
+    if (name == asked) return {{name, file}};
+    if (!name.starts_with(begin)) continue;
+    const auto document = config::Document::from_file(file);
+    if (document.get("reproduce.most")) rows.push_back({name, file});
+  }
+  if (rows.empty()) {
+    throw UsageError(
+        fmt::format("no row {}", asked),
+        config::did_you_mean(asked, names, "`propagator list` shows them"));
+  }
+  return rows;
+}
+
+// Those of all that was asked for, each once. Figures have rows of one task.
+std::vector<Row> find_rows(const std::vector<std::string>& asked) {
+  const auto task_of = [](const std::string& row) {
+    return row.substr(0, row.find('/'));
+  };
+  std::vector<Row> rows;
+  for (const auto& one : asked) {
+    for (const auto& row : find_rows(one)) {
+      if (std::ranges::find(rows, row.name, &Row::name) != rows.end()) continue;
+      if (!rows.empty() && task_of(row.name) != task_of(rows[0].name)) {
+        throw UsageError(
+            fmt::format("{} and {} are of two tasks", rows[0].name, row.name),
+            "one task at a time");
+      }
+      rows.push_back(row);
+    }
+  }
+  return rows;
+}
+
+std::string run_name(const Row& row, int64_t seed) {
+  return fmt::format("{}-seed-{}", row.file.stem().string(), seed);
+}
+
+config::Document document_of(const Row& row, const ReproduceRequest& request) {
+  auto document = config::Document::from_file(row.file);
+  if (request.where) request.where(document);
+  if (request.how) request.how(document);
+  return document;
+}
+
+// The row with all that was asked for. UsageError if that makes another row,
+// which must not take its place.
+std::unique_ptr<Experiment> experiment_of(const Row& row,
+                                          const ReproduceRequest& request) {
+  auto document = document_of(row, request);
+  auto as_it_is = std::make_unique<Experiment>(document);
+  if (!request.settings) return as_it_is;
+  request.settings(document);
+  auto experiment = std::make_unique<Experiment>(document);
+  if (request.own_out || experiment->hash() == as_it_is->hash()) {
+    return experiment;
+  }
+  throw UsageError(fmt::format("with {} this is not the row {}",
+                               request.arguments, row.name),
+                   "give it folders of its own: --out FOLDER --runs FOLDER");
+}
+
+// One training of a row; nothing if it was asked to stop.
+std::optional<TestResult> run_seed(const ReproduceRequest& request,
+                                   const Row& row, int64_t seed,
+                                   Observer& observer) {
+  auto document = document_of(row, request);
+  if (request.settings) request.settings(document);
+  document.set("seed", std::to_string(seed), "--seeds");
+  document.set("name", run_name(row, seed), "the row's name");
+  Experiment experiment(document);
+  if (request.time_limit) experiment.limit_time(*request.time_limit);
+  const auto path = request.runs / run_name(row, seed);
+  if (!fs::exists(path)) return train(experiment, path, false, observer).result;
+  const auto there = train::RunDirectory::open(path);
+  if (Experiment(there.read_config()).hash() != experiment.hash()) {
+    throw UsageError(
+        fmt::format("{} is of another configuration", path.string()),
+        "remove it, or give another folder with --runs");
+  }
+  if (auto result = read_result(there, {.change = request.where})) {
+    log::info("{} is there already", path.string());
+    return result;
+  }
+  return resume(path,
+                {.change = request.where, .time_limit = request.time_limit},
+                observer)
+      .result;
+}
+
+double value_of(const TestResult& result) {
+  return result.evaluation.metrics.front().value;
+}
+
+// Which of the results, one a seed, has the median.
+size_t median_of(const std::vector<TestResult>& results) {
+  std::vector<std::pair<double, size_t>> values;
+  for (size_t n = 0; n < results.size(); ++n) {
+    values.emplace_back(value_of(results[n]), n);
+  }
+  std::ranges::sort(values);
+  return values[(values.size() - 1) / 2].second;
+}
+
+// The row's file under results/: the median over seeds beside the paper's
+// number, and the whole result of the seed that has it.
+json summarise(const ReproduceRequest& request, const Row& row,
+               const Experiment& experiment,
+               const std::vector<TestResult>& results,
+               const TestResult& typical) {
+  std::vector<double> seeds;
+  int64_t failed = 0;
+  double seconds = 0;
+  for (const auto& result : results) {
+    seeds.push_back(value_of(result));
+    failed += result.evaluation.failed;
+    seconds += result.record.at("training_seconds").get<double>();
+  }
+  const auto [least, largest] = std::ranges::minmax(seeds);
+  const double stated = experiment.reproduce().document;
+  const auto published =
+      stated > 0 ? std::optional(stated) : typical.evaluation.published;
+  const auto& record = typical.record;
+  return {{"row", row.name},
+          {"mode", experiment.task().mode()},
+          {"metric", typical.evaluation.metrics.front().name},
+          {"value", value_of(typical)},
+          {"spread", largest - least},
+          {"document", published ? json(*published) : nullptr},
+          {"band", {0, experiment.reproduce().most}},
+          {"seeds", seeds},
+          {"failed", failed},
+          {"device", record.at("device")},
+          {"precision", record.at("precision")},
+          {"seconds", seconds},
+          {"command", fmt::format("propagator reproduce {}{}", row.name,
+                                  request.arguments)},
+          {"config_sha256", record.at("config_sha256")},
+          {"code", record.at("code")},
+          {"result", record}};
+}
+
+// What the best weights of a finished run answer. It may have lost them.
+std::optional<report::FieldMaps> maps_of(const fs::path& folder,
+                                         const Change& where) {
+  try {
+    const auto run = open(folder, {.change = where, .for_pages = true});
+    run.prepare_data();
+    const PrecisionScope scope(run.runtime());
+    auto* drawing = dynamic_cast<tasks::Drawing*>(&run.experiment().task());
+    return drawing == nullptr ? std::nullopt : drawing->maps(run.model());
+  } catch (const RuntimeError& error) {
+    log::warn("no picture of {}: {}", folder.string(), error.what());
+    return std::nullopt;
+  }
+}
+
+// The figures of the rows, beside their files.
+void draw_rows(const fs::path& out, const tasks::Task& task,
+               const std::vector<tasks::ReproducedRow>& rows) {
+  const auto* drawing = dynamic_cast<const tasks::Drawing*>(&task);
+  if (drawing == nullptr) return;
+  report::FigureFolder folder(out / "figures");
+  const auto figures = drawing->draw_rows(rows);
+  for (const auto& [name, figure, caption] : figures) folder.add(name, figure);
+  folder.draw();
+  const char* ending = report::FigureFolder::can_draw() ? ".svg" : ".gp";
+  for (const auto& [name, figure, caption] : figures) {
+    log::info("written {}: {}", (folder.path() / (name + ending)).string(),
+              caption);
+  }
+}
+
+}  // namespace
+
+Reproduced reproduce(const ReproduceRequest& request, Observer& observer) {
+  const ObserverScope scope(observer);
+  if (fs::exists(request.out) && !fs::is_directory(request.out)) {
+    throw UsageError(
+        fmt::format("--out: {} is not a folder", request.out.string()));
+  }
+  Reproduced reproduced;
+  std::vector<tasks::ReproducedRow> drawn;
+  std::unique_ptr<Experiment> experiment;
+  for (const auto& row : find_rows(request.rows)) {
+    experiment = experiment_of(row, request);
+    const int64_t first = experiment->run().seed;
+    const int64_t seeds =
+        request.seeds > 0 ? request.seeds : experiment->reproduce().seeds;
+    std::vector<TestResult> results;
+    for (int64_t n = 0; n < seeds; ++n) {
+      auto result = run_seed(request, row, first + n, observer);
+      reproduced.stopped = !result;
+      if (!result) return reproduced;
+      results.push_back(std::move(*result));
+    }
+    const size_t median = median_of(results);
+    const auto summary =
+        summarise(request, row, *experiment, results, results[median]);
+    const auto folder =
+        request.runs / run_name(row, first + static_cast<int64_t>(median));
+    drawn.push_back({row.file.stem().string(), summary,
+                     train::read_history(folder / "metrics.jsonl"),
+                     [folder, where = request.where] {
+                       return maps_of(folder, where);
+                     }});
+    const auto file = request.out / (row.name + ".json");
+    write_file_atomically(file, summary.dump(2) + "\n");
+    log::info("written {}", file.string());
+    const double max = experiment->reproduce().most;
+    reproduced.rows.push_back(
+        {row.name, summary, max,
+         max == 0 || summary.at("value").get<double>() <= max});
+  }
+  draw_rows(request.out, experiment->task(), drawn);
+  return reproduced;
+}
+
+}  // namespace propagator::run

@@ -1,0 +1,99 @@
+#pragma once
+
+#include <functional>
+#include <memory>
+#include <string>
+
+#include "propagator/core/observer.h"
+#include "propagator/run/experiment.h"
+#include "propagator/train/checkpoint.h"
+#include "propagator/train/run_directory.h"
+
+namespace propagator::run {
+
+using Change = std::function<void(config::Document&)>;
+
+// How a run is opened.
+struct OpenOptions {
+  // A checkpoint of the run, by name or path; empty: the newest.
+  std::string from = "";
+  train::Weights weights = train::Weights::kBest;
+  // Changes to the configuration that are of this session alone: where to
+  // compute, how to test. UsageError for a key that made the weights.
+  Change change = {};
+  // Only what a page shows is read, where the task's data are on a disk.
+  bool for_pages = false;
+};
+
+// A trained run as a value: it owns the configuration, the task and the model
+// with its weights. It prints nothing, writes nothing into the run's folder,
+// and leaves the process as it was when it is closed.
+//
+//   const auto run = run::open("runs/quick");
+//   const auto answer = run.apply({{"fields", first}, {"alpha", alpha}});
+class Run {
+ public:
+  Run(const std::filesystem::path& folder, const OpenOptions& options);
+
+  const train::RunDirectory& directory() const { return *directory_; }
+  const Experiment& experiment() const { return *experiment_; }
+  const Runtime& runtime() const { return runtime_; }
+  torch::nn::Module& model() const { return *model_; }
+  // "step-0000003000"
+  const std::string& checkpoint() const { return checkpoint_; }
+
+  // The model as a function in memory: what it takes, what it gives, and its
+  // answers. From several threads at once.
+  const tasks::Surrogate& surrogate() const { return *surrogate_; }
+  tasks::NamedTensors apply(const tasks::NamedTensors& inputs) const {
+    return surrogate_->apply(inputs);
+  }
+
+  // Makes or opens the task's data, for tests and pages.
+  void prepare_data() const;
+
+ private:
+  std::unique_ptr<train::RunDirectory> directory_;
+  std::unique_ptr<Experiment> experiment_;
+  Runtime runtime_;
+  std::unique_ptr<RuntimeScope> scope_;
+  std::string checkpoint_;
+  std::shared_ptr<torch::nn::Module> model_;
+  std::unique_ptr<tasks::Surrogate> surrogate_;
+};
+
+// FileError if there is no run, or none with weights yet; DataError if it is
+// damaged.
+inline Run open(const std::filesystem::path& folder,
+                const OpenOptions& options = {}) {
+  return {folder, options};
+}
+
+// Changes the configuration of a run that exists: only keys that begin with
+// one of `allowed`, or say where to compute. The others made its weights and
+// its split into training and test; ConfigError.
+void change_run(config::Document& document, const Change& change,
+                const std::vector<std::string>& allowed);
+
+// What begins the keys that a resumed run may change.
+const std::vector<std::string>& resumable_keys();
+
+// A run's newest checkpoint, or the one of its own that `from` names.
+std::filesystem::path choose_checkpoint(const train::RunDirectory& run,
+                                        const std::string& from);
+
+// Returns what `work` does; if memory runs short, a DeviceError whose hint
+// names the keys that the experiment has for that.
+void rethrow_with_memory_hint(const Experiment& experiment,
+                              const std::exception& error);
+template <class Work>
+auto with_memory_hint(const Experiment& experiment, Work&& work) {
+  try {
+    return work();
+  } catch (const std::exception& error) {
+    rethrow_with_memory_hint(experiment, error);
+    throw;
+  }
+}
+
+}  // namespace propagator::run

@@ -1,0 +1,29 @@
+#pragma once
+
+#include <nlohmann/json.hpp>
+
+#include "propagator/run/run.h"
+
+namespace propagator::run {
+
+// A test of a model and where it comes from.
+struct TestResult {
+  tasks::Evaluation evaluation;
+  nlohmann::json audit;  // of leaks; null where the task has none to look for
+  // As result.json has it: evaluation, audit, configuration, code, machine,
+  // precision, and what the training says of itself.
+  nlohmann::json record;
+};
+
+// Tests a model on a split and audits it for leaks. The task's data must be
+// prepared.
+TestResult test_model(const Experiment& experiment, torch::nn::Module& model,
+                      const Runtime& runtime, data::Split split);
+
+// What a run's result.json says; nothing while there is none. DataError if it
+// is damaged; of an older program, which did not store its table, the model is
+// tested again, opened as `options` say.
+std::optional<TestResult> read_result(const train::RunDirectory& run,
+                                      const OpenOptions& options = {});
+
+}  // namespace propagator::run

@@ -1,0 +1,230 @@
+#include "propagator/run/train.h"
+
+#include <fmt/format.h>
+
+#include "propagator/core/error.h"
+#include "propagator/core/files.h"
+#include "propagator/core/log.h"
+#include "propagator/core/progress.h"
+#include "propagator/nn/init.h"
+#include "propagator/run/log_file.h"
+#include "propagator/run/run_report.h"
+
+namespace propagator::run {
+namespace {
+
+using OpenFolder = std::function<train::RunDirectory()>;
+
+// A result says in which precision it was trained; nothing is left to train.
+void expect_same_precision(const train::Checkpoint& saved,
+                           const Runtime& runtime) {
+  const auto trained_in =
+      config::Document::from_text(saved.config, "checkpoint").get("precision");
+  const auto asked = config::name_of(runtime.precision);
+  if (!trained_in || *trained_in == asked) return;
+  throw UsageError(
+      fmt::format("all steps were trained in {}, none is left for {}",
+                  *trained_in, asked),
+      fmt::format("`propagator eval --precision {}` tests it so; a larger "
+                  "train.epochs goes on so",
+                  asked));
+}
+
+// The first key of the loss that is another than the checkpoint's; else empty.
+std::string changed_loss(const train::Checkpoint& saved,
+                         const Experiment& experiment) {
+  const auto before = config::Document::from_text(saved.config, "checkpoint");
+  const auto now = config::Document::from_text(experiment.yaml(), "run");
+  for (const auto& [key, entry] : now.entries()) {
+    if (!key.starts_with("loss.")) continue;
+    if (before.get(key).value_or(entry.text) != entry.text) return key;
+  }
+  return "";
+}
+
+// Returns what there is to say of it.
+std::string restore(const train::Checkpoint& saved,
+                    const Experiment& experiment,
+                    train::Trainer& trainer) {
+  const auto changed = changed_loss(saved, experiment);
+  try {
+    trainer.restore(saved);
+  } catch (const DataError& error) {
+    if (changed.empty()) throw;
+    throw UsageError(fmt::format("the run cannot go on with another {}: {}",
+                                 changed, error.what()),
+                     "train another run with it");
+  }
+  if (changed.empty()) return "";
+  if (trainer.step() == trainer.total_steps()) {
+    throw UsageError(
+        fmt::format("all steps were trained with another {}, none is left",
+                    changed),
+        "a larger train.epochs goes on with it");
+  }
+  trainer.forget_best();
+  return fmt::format("; {} is another, so what is best is looked for anew",
+                     changed);
+}
+
+// Sets the trainer to a checkpoint. Returns what there is to say of it.
+std::string go_on_from(const fs::path& checkpoint, const Experiment& experiment,
+                       const Runtime& runtime, train::Trainer& trainer) {
+  const auto saved = train::load_checkpoint(checkpoint);
+  const auto remark = restore(saved, experiment, trainer);
+  if (trainer.step() == trainer.total_steps()) {
+    expect_same_precision(saved, runtime);
+  }
+  if (trainer.step() > trainer.total_steps()) {
+    throw UsageError(
+        fmt::format("{} is of step {}, after the last of {}",
+                    checkpoint.string(), trainer.step(),
+                    trainer.total_steps()),
+        "a run can be made longer, not shorter; --from names an earlier "
+        "checkpoint");
+  }
+  return remark;
+}
+
+void log_begin(const train::Trainer& trainer, const torch::nn::Module& model,
+               const Runtime& runtime, const fs::path& folder,
+               const std::string& remark) {
+  log::info("{} parameters, {} steps on {} ({}), run in {}",
+            nn::parameter_count(model), trainer.total_steps(),
+            runtime.device_name(), config::name_of(runtime.precision),
+            folder.string());
+  if (trainer.step() == trainer.total_steps()) {
+    log::info("all steps are done; testing");
+  } else if (trainer.step() > 0) {
+    log::info("resuming at step {}{}", trainer.step(), remark);
+  }
+}
+
+void log_stop(const Trained& trained, const train::Trainer& trainer,
+              double time_limit) {
+  log::info(
+      "stopped{} at step {} of {} with a good checkpoint; go on with "
+      "`propagator resume {}`",
+      trained.reason == train::StopReason::kTimeLimit
+          ? fmt::format(" by the time limit of {}", duration_text(time_limit))
+          : "",
+      trainer.step(), trainer.total_steps(), trained.folder.string());
+}
+
+void write_result(const train::RunDirectory& run, const TestResult& result) {
+  write_file_atomically(run.result(), result.record.dump(2) + "\n");
+}
+
+// Tests the best weights and writes the result and, if it is asked for, the
+// page.
+void test_and_draw(const Experiment& experiment, torch::nn::Module& model,
+                   const Runtime& runtime, const train::RunDirectory& run,
+                   Trained& trained) {
+  auto& result = trained.result.emplace(
+      test_model(experiment, model, runtime, data::Split::kTest));
+  result.record["steps"] = trained.steps;
+  result.record["best_step"] = trained.best_step;
+  result.record["training_seconds"] = trained.seconds;
+  write_result(run, result);
+  if (!experiment.report().page) return;
+  log::info("tested; writing the page");
+  const auto report =
+      write_run_report(experiment, model, runtime, &result,
+                       fmt::format("step {}", trained.best_step), run);
+  trained.page = report.page;
+  trained.explanation = report.numbers;
+  if (report.numbers.contains("learned_propagator")) {
+    result.record["learned_propagator"] =
+        report.numbers.at("learned_propagator");
+    write_result(run, result);
+  }
+}
+
+Trained train_and_test(const Experiment& experiment,
+                       const OpenFolder& open_folder,
+                       const fs::path& checkpoint) {
+  auto& task = experiment.task();
+  const auto runtime = runtime_for_training(experiment);
+  const RuntimeScope scope(runtime, experiment.run().threads);
+  task.prepare(experiment.run().seed, runtime);
+  for (const auto& remark :
+       experiment.remarks(task.size(data::Split::kTrain))) {
+    log::warn("{}", remark);
+  }
+  const auto model = experiment.make_model(runtime);
+  auto options = experiment.train();
+  options.time_limit = experiment.time_limit();
+  train::Trainer trainer(task, model, options, experiment.run().seed, runtime,
+                         experiment.yaml());
+  std::string remark;
+  if (checkpoint.empty()) {
+    task.calibrate(*model);
+  } else {
+    remark = go_on_from(checkpoint, experiment, runtime, trainer);
+  }
+  auto run = open_folder();
+  const LogFile log_file(run.log());
+  log_begin(trainer, *model, runtime, run.path(), remark);
+  Trained trained{.folder = run.path(), .reason = trainer.run(run)};
+  trained.steps = trainer.step();
+  trained.best_step = trainer.best_step();
+  trained.seconds = trainer.seconds();
+  if (trained.reason == train::StopReason::kTimeLimit ||
+      trained.reason == train::StopReason::kRequest) {
+    log_stop(trained, trainer, options.time_limit);
+    return trained;
+  }
+  trainer.load_best();
+  test_and_draw(experiment, *model, runtime, run, trained);
+  return trained;
+}
+
+}  // namespace
+
+Runtime runtime_for_training(const Experiment& experiment) {
+  const auto runtime = experiment.make_runtime();
+  if (runtime.device.is_mps()) {
+    throw DeviceError("[device] a training sums in float64, which MPS lacks",
+                      "use --device cpu");
+  }
+  return runtime;
+}
+
+Trained train(const Experiment& experiment, const fs::path& folder, bool force,
+              Observer& observer) {
+  const ObserverScope scope(observer);
+  train::RunDirectory::expect_free(folder, force);
+  return with_memory_hint(experiment, [&] {
+    return train_and_test(
+        experiment,
+        [&] {
+          return train::RunDirectory::create(folder, force, experiment.yaml());
+        },
+        /*checkpoint=*/{});
+  });
+}
+
+Trained resume(const fs::path& folder, const ResumeOptions& options,
+               Observer& observer) {
+  const ObserverScope scope(observer);
+  auto run = train::RunDirectory::open(folder);
+  run.lock();
+  auto document = run.read_config();
+  change_run(document, options.change, resumable_keys());
+  Experiment experiment(document);
+  if (options.time_limit) experiment.limit_time(*options.time_limit);
+  const bool fresh =
+      options.from.empty() && train::list_checkpoints(run.checkpoints()).empty();
+  const auto checkpoint =
+      fresh ? fs::path() : choose_checkpoint(run, options.from);
+  const auto open_folder = [&] {
+    // What was changed holds from now on.
+    write_file_atomically(run.config(), experiment.yaml());
+    return std::move(run);
+  };
+  return with_memory_hint(experiment, [&] {
+    return train_and_test(experiment, open_folder, checkpoint);
+  });
+}
+
+}  // namespace propagator::run

@@ -1,0 +1,52 @@
+#pragma once
+
+#include <torch/nn/module.h>
+
+#include <functional>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "propagator/report/field_series.h"
+
+namespace propagator::tasks {
+
+// What a leak audit needs of a model that works on a sequence of inputs:
+// output i must not depend on inputs first_hidden(i) and later.
+struct AuditSubject {
+  torch::Tensor inputs;  // (1, T, …)
+  std::function<torch::Tensor(const torch::Tensor&)> forward;
+  std::function<int64_t(int64_t)> first_hidden;
+};
+
+// What it takes to compare the propagator that a model has learned with the
+// true one: both carry a first frame to the frames `times`.
+struct PropagatorSubject {
+  // (N, R, C) → (N, times, R, C)
+  using Map = std::function<torch::Tensor(const torch::Tensor& states)>;
+  Map model, truth;
+  Map given;  // (N, R, C) → (N, 1, R, C), the last frame the model is given
+  std::vector<int64_t> times;
+  torch::Tensor state;     // (R, C), where the model is linearised
+  torch::Tensor ensemble;  // (K, R, C), directions in which the data vary
+  double work;             // floating-point operations of `model` for one state
+  report::Axis x, y;
+  std::string quantity;
+};
+
+// Of a task whose models can be explained: what they depend on, and what they
+// have learned.
+class Explainable {
+ public:
+  virtual ~Explainable() = default;
+
+  virtual std::optional<AuditSubject> audit_subject(torch::nn::Module&) {
+    return std::nullopt;
+  }
+  virtual std::optional<PropagatorSubject> propagator_subject(
+      torch::nn::Module&) {
+    return std::nullopt;
+  }
+};
+
+}  // namespace propagator::tasks

@@ -1,0 +1,124 @@
+#include <torch/utils.h>
+
+#include "propagator/core/error.h"
+#include "propagator/core/progress.h"
+#include "propagator/tasks/forecast/forecast.h"
+
+namespace propagator::tasks {
+namespace {
+
+using torch::Tensor;
+
+// Continues plates from their first frames.
+class ForecastSurrogate : public Surrogate {
+ public:
+  ForecastSurrogate(std::shared_ptr<torch::nn::Module> model,
+                    const models::FieldShape& shape, int64_t batch,
+                    const Runtime& runtime)
+      : model_(std::move(model)),
+        forecaster_(models::as_forecaster(*model_)),
+        shape_(shape),
+        batch_(batch),
+        runtime_(runtime) {
+    model_->eval();
+  }
+
+  std::vector<Port> inputs() const override {
+    return {{"fields",
+             {-1, -1, shape_.rows, shape_.cols},
+             fmt::format("cases and their first {} frames or more",
+                         forecaster_.visible())},
+            {"alpha", {-1}, "diffusivity of each case"}};
+  }
+  std::vector<Port> outputs() const override {
+    return {{"fields",
+             {-1, shape_.frames, shape_.rows, shape_.cols},
+             "all frames, the given ones first"},
+            {"alpha", {-1}, "as given"}};
+  }
+
+  NamedTensors apply(const NamedTensors& inputs) const override {
+    const torch::NoGradGuard no_grad;
+    const PrecisionScope scope(runtime_);
+    const auto& given = input_named(inputs, "fields");
+    expect_fields(given);
+    const int64_t cases = given.size(0);
+    const auto alpha = input_named(inputs, "alpha").to(runtime_.options());
+    expect_alpha(alpha, cases);
+    auto fields =
+        torch::empty({cases, shape_.frames, shape_.rows, shape_.cols},
+                     runtime_.options().device(torch::kCPU));
+    Progress progress("predicting", cases * shape_.frames);
+    for (int64_t n = 0; n < cases; n += batch_) {
+      const int64_t count = std::min(batch_, cases - n);
+      const auto first = given.narrow(0, n, count)
+                             .narrow(1, 0, forecaster_.visible())
+                             .to(runtime_.options());
+      expect_finite(first, n);
+      const auto answer = forecaster_.predict(
+          first, alpha.narrow(0, n, count), [&](int64_t frame) {
+            progress.update(n * shape_.frames + frame * count);
+          });
+      if (!torch::isfinite(answer).all().item<bool>()) {
+        throw NumericalError(
+            fmt::format(
+                "[predict] the forecast of cases {} to {} is not finite", n,
+                n + count - 1),
+            "are the values like those the model was trained on?");
+      }
+      fields.narrow(0, n, count).copy_(answer);
+    }
+    return {{"fields", fields}, {"alpha", alpha.cpu()}};
+  }
+
+ private:
+  void expect_fields(const Tensor& fields) const {
+    const auto got = fields.sizes();
+    if (got.size() == 4 && got[0] > 0 && got[1] >= forecaster_.visible() &&
+        got[2] == shape_.rows && got[3] == shape_.cols) {
+      return;
+    }
+    throw UsageError(
+        fmt::format("expected 'fields' of shape (N > 0, at least {}, {}, {}), "
+                    "got ({})",
+                    forecaster_.visible(), shape_.rows, shape_.cols,
+                    fmt::join(got, ", ")),
+        "the first axis is cases, the second time");
+  }
+
+  static void expect_alpha(const Tensor& alpha, int64_t cases) {
+    if (alpha.dim() != 1 || alpha.size(0) != cases) {
+      throw UsageError(
+          fmt::format("expected 'alpha' of shape ({}), got ({})", cases,
+                      fmt::join(alpha.sizes(), ", ")));
+    }
+    const auto good = torch::logical_and(torch::isfinite(alpha), alpha > 0);
+    if (!good.all().item<bool>()) {
+      throw UsageError("expected every alpha to be positive");
+    }
+  }
+
+  static void expect_finite(const Tensor& frames, int64_t first) {
+    try {
+      data::check_finite(frames, first, "fields");
+    } catch (const DataError& error) {
+      throw UsageError(error.what(), error.hint());
+    }
+  }
+
+  std::shared_ptr<torch::nn::Module> model_;
+  models::Forecaster& forecaster_;
+  models::FieldShape shape_;
+  int64_t batch_;
+  Runtime runtime_;
+};
+
+}  // namespace
+
+std::unique_ptr<Surrogate> Forecast::surrogate(
+    std::shared_ptr<torch::nn::Module> model, const Runtime& runtime) const {
+  return std::make_unique<ForecastSurrogate>(std::move(model), shape(),
+                                             eval_options_.batch, runtime);
+}
+
+}  // namespace propagator::tasks

@@ -1,0 +1,20 @@
+#include "propagator/tasks/solve/saved_state.h"
+
+#include <fmt/format.h>
+
+#include "propagator/core/error.h"
+
+namespace propagator::tasks {
+
+void restore_state(const State& state, const State& saved) {
+  for (const auto& [name, tensor] : state) {
+    const auto found = saved.find(name);
+    if (found == saved.end() || found->second.sizes() != tensor.sizes()) {
+      throw DataError(fmt::format(
+          "[solve] the checkpoint has no '{}' of this configuration", name));
+    }
+    tensor.copy_(found->second);
+  }
+}
+
+}  // namespace propagator::tasks

@@ -1,0 +1,50 @@
+#pragma once
+
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "propagator/models/field_net.h"
+#include "propagator/pde/residual/initial_conditions.h"
+#include "propagator/pde/residual/periodic_embedding.h"
+#include "propagator/tasks/solve/solve_options.h"
+
+namespace propagator::tasks {
+
+// The conditions of a problem, as its solution meets them: some are hard
+// constraints of the network, the others are learned, as terms of the loss.
+class SolveConditions {
+ public:
+  SolveConditions() = default;
+  // The problem must outlive it.
+  SolveConditions(const pde::Problem& problem, HardConstraints hard);
+
+  // Holds at a time; else on another face.
+  bool is_initial(const pde::Condition& condition) const;
+  bool is_hard(const pde::Condition& condition) const;
+  // As the problem has them.
+  const std::vector<const pde::Condition*>& learned() const { return learned_; }
+  // The first that is learned on a condition's face: its points are those of
+  // the others there too.
+  const pde::Condition& first_on_face(const pde::Condition& condition) const;
+  // Of a condition, no other one's.
+  const std::string& name_of(const pde::Condition& condition) const;
+
+  // What a network on the domain sees behind the hard constraints.
+  models::FieldDomain seen(const models::FieldDomain& domain) const {
+    return periodic_.seen(domain);
+  }
+  // A network that sees that, with the hard constraints; it owns all that they
+  // need.
+  std::shared_ptr<models::FieldNet> build_into(
+      std::shared_ptr<models::FieldNet> network) const;
+
+ private:
+  const pde::Problem* problem_ = nullptr;
+  std::vector<std::string> names_;
+  pde::HardInitialConditions initial_;
+  pde::PeriodicEmbedding periodic_;
+  std::vector<const pde::Condition*> learned_;
+};
+
+}  // namespace propagator::tasks

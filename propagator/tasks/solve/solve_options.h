@@ -1,0 +1,68 @@
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "propagator/core/config.h"
+#include "propagator/pde/residual/balance.h"
+#include "propagator/pde/residual/collocation.h"
+#include "propagator/pde/text/problem.h"
+
+namespace propagator::tasks {
+
+struct ProblemOptions {
+  pde::ProblemText text;
+
+  void describe(config::Schema& schema);
+};
+
+struct PointOptions {
+  pde::Sampling sampling = pde::Sampling::kSobol;
+  int64_t per_axis = 31;
+  int64_t window = 2;
+  double window_step = 1e-4;
+  int64_t validation_per_axis = 20;
+  int64_t resample_every = 3;
+  bool adaptive = true;
+
+  void describe(config::Schema& schema);
+};
+
+struct SolveLossOptions {
+  double equation = 1;
+  double initial = 100;
+  double boundary = 100;
+  pde::Balance balance = pde::Balance::kFixed;
+  int64_t balance_every = 5;
+  double balance_rate = 0.5;
+  double causality = 0;
+  int64_t slabs = 20;
+
+  void describe(config::Schema& schema);
+};
+
+struct SolveEvalOptions {
+  int64_t per_axis = 101;
+  std::vector<std::string> quantities;
+  bool classical = true;
+
+  void describe(config::Schema& schema);
+};
+
+// Which initial and periodic conditions are hard constraints, where that can
+// be. kAll: initial ones too whose corners, or jumps where it is periodic, the
+// solution then keeps.
+enum class HardConstraints { kNo, kYes, kAll };
+
+}  // namespace propagator::tasks
+
+namespace propagator::config {
+
+template <>
+struct Names<tasks::HardConstraints> {
+  using enum tasks::HardConstraints;
+  static constexpr std::pair<tasks::HardConstraints, const char*> all[] = {
+      {kNo, "no"}, {kYes, "yes"}, {kAll, "all"}};
+};
+
+}  // namespace propagator::config

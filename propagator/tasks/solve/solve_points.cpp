@@ -1,0 +1,169 @@
+#include "propagator/tasks/solve/solve_points.h"
+
+#include <fmt/format.h>
+#include <torch/utils.h>
+
+#include <algorithm>
+
+#include "propagator/core/random.h"
+#include "propagator/pde/residual/problem_box.h"
+
+namespace propagator::tasks {
+namespace {
+
+using torch::Tensor;
+
+// Uniform points, for each one that follows the residual.
+constexpr int64_t kCandidates = 4;
+
+}  // namespace
+
+SolvePoints::SolvePoints(const pde::Problem& problem,
+                         const SolveConditions& conditions,
+                         const PointOptions& options,
+                         const TimeWindows& windows, int64_t slabs,
+                         int64_t seed, const Runtime& runtime)
+    : problem_(&problem),
+      conditions_(&conditions),
+      options_(options),
+      windows_(windows),
+      slabs_(slabs),
+      seed_(seed),
+      runtime_(runtime) {
+  training_ = windows_.of(sampled(0), runtime_);
+  validation_ = windows_.of(
+      pde::cell_centres(pde::box_of(problem), options_.validation_per_axis),
+      runtime_);
+  faces_ = first_faces();
+  if (slabs_ == 0) return;
+  slab_of_ =
+      torch::empty({training_.size(0)}, runtime.options().dtype(torch::kInt64));
+  find_slabs();
+}
+
+Tensor SolvePoints::sampled(int64_t round) const {
+  return pde::sample(pde::box_of(*problem_), options_.sampling,
+                     options_.per_axis, seed_, "points/domain", round);
+}
+
+bool SolvePoints::has_own_points(const pde::Face& face) const {
+  return &conditions_->first_on_face(*face.condition) == face.condition;
+}
+
+pde::Face SolvePoints::face_of(const pde::Condition& condition,
+                               int64_t round) const {
+  auto box = pde::box_of(*problem_);
+  const auto variable = static_cast<size_t>(condition.variable);
+  box.low.erase(box.low.begin() + condition.variable);
+  box.high.erase(box.high.begin() + condition.variable);
+  const auto inside = pde::sample(
+      box, options_.sampling, options_.per_axis, seed_,
+      "points/" + conditions_->first_on_face(condition).text, round);
+  const auto with = [&](double value) {
+    const auto column =
+        torch::full({inside.size(0), 1}, value, torch::kFloat64);
+    return windows_.of(torch::cat({inside.slice(1, 0, condition.variable),
+                                   column, inside.slice(1, condition.variable)},
+                                  1),
+                       runtime_);
+  };
+  pde::Face face{&condition, conditions_->is_initial(condition),
+                 with(condition.at)};
+  if (condition.is_periodic()) {
+    face.opposite = with(problem_->domain[variable].high);
+  }
+  return face;
+}
+
+std::vector<pde::Face> SolvePoints::first_faces() const {
+  std::vector<pde::Face> faces;
+  for (const auto* condition : conditions_->learned()) {
+    const auto shared = std::ranges::find(
+        faces, &conditions_->first_on_face(*condition), &pde::Face::condition);
+    faces.push_back(
+        shared == faces.end()
+            ? face_of(*condition, 0)
+            : pde::Face{condition, shared->first_token, shared->windows});
+  }
+  return faces;
+}
+
+void SolvePoints::begin_step(models::FieldNet& model,
+                             const pde::Residuals& residuals, int64_t step) {
+  if (options_.resample_every == 0 || step == 0 ||
+      step % options_.resample_every != 0) {
+    return;
+  }
+  const int64_t round = step / options_.resample_every;
+  // In place: a graph of the step reads where the first points were.
+  training_.copy_(windows_.of(
+      options_.adaptive ? adaptive(model, residuals, round) : sampled(round),
+      runtime_));
+  for (auto& face : faces_) {
+    if (!has_own_points(face)) continue;
+    const auto drawn = face_of(*face.condition, round);
+    face.windows.copy_(drawn.windows);
+    if (face.opposite.defined()) face.opposite.copy_(drawn.opposite);
+  }
+  find_slabs();
+}
+
+// Drawn from many uniform points without replacement, each with a chance in
+// proportion to 1 + |residual| / mean: by the largest of log p plus a Gumbel
+// number.
+Tensor SolvePoints::adaptive(models::FieldNet& model,
+                             const pde::Residuals& residuals,
+                             int64_t round) const {
+  const torch::NoGradGuard no_grad;
+  const auto stream = fmt::format("points/adaptive/{}", round);
+  std::vector<Tensor> pool, sizes;
+  for (int64_t part = 0; part < kCandidates; ++part) {
+    pool.push_back(pde::sample(pde::box_of(*problem_), pde::Sampling::kUniform,
+                               options_.per_axis, seed_, stream, part));
+    Tensor size;
+    for (const auto& residual :
+         residuals.of_equations(model, windows_.of(pool.back(), runtime_))) {
+      const auto here = residual.select(1, 0).abs().to(torch::kFloat64).cpu();
+      size = size.defined() ? size + here : here;
+    }
+    sizes.push_back(size);
+  }
+  const auto size = torch::cat(sizes);
+  const auto chance = 1 + size / size.mean().clamp_min(1e-300);
+  const auto uniform = RandomStream(seed_, stream + "/choice")
+                           .uniform({size.size(0)}, 0, 1, torch::kFloat64);
+  const auto keys = chance.log() - (-(uniform.clamp_min(1e-300)).log()).log();
+  return torch::cat(pool).index_select(
+      0, std::get<1>(keys.topk(training_.size(0))));
+}
+
+void SolvePoints::find_slabs() {
+  if (slabs_ == 0) return;
+  const int64_t time = problem_->time();
+  const auto& [low, high] = problem_->domain[static_cast<size_t>(time)];
+  const auto begin = training_.select(1, 0).select(1, time);
+  const auto slabs = static_cast<double>(slabs_);
+  slab_of_.copy_(
+      ((begin - low) * (slabs / (high - low))).floor().clamp(0, slabs - 1));
+}
+
+State SolvePoints::state() const {
+  State state;
+  if (options_.resample_every == 0) return state;
+  state["points"] = training_;
+  for (size_t n = 0; n < faces_.size(); ++n) {
+    if (!has_own_points(faces_[n])) continue;
+    state[fmt::format("face.{}", n)] = faces_[n].windows;
+    if (faces_[n].opposite.defined()) {
+      state[fmt::format("opposite.{}", n)] = faces_[n].opposite;
+    }
+  }
+  return state;
+}
+
+void SolvePoints::restore(const State& saved) {
+  restore_state(state(), saved);
+  find_slabs();
+}
+
+}  // namespace propagator::tasks

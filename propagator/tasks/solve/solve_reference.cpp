@@ -1,0 +1,78 @@
+#include "propagator/tasks/solve/solve_reference.h"
+
+#include <torch/utils.h>
+
+#include <algorithm>
+
+#include "propagator/core/log.h"
+#include "propagator/pde/residual/problem_box.h"
+#include "propagator/report/report.h"
+
+namespace propagator::tasks {
+
+using nlohmann::json;
+using torch::Tensor;
+
+Tensor SolveReference::points() const {
+  return pde::cell_centres(pde::box_of(*problem_), options_.per_axis);
+}
+
+const pde::Reference* SolveReference::find() {
+  if (found_) return &*found_;
+  const bool possible = !problem_->exact.empty() || options_.classical;
+  if (!possible || !none_.empty()) return nullptr;
+  try {
+    if (problem_->exact.empty()) {
+      log::info("no exact solution is given: looking for a numerical one");
+    }
+    found_ = pde::reference_at(*problem_, points());
+    return &*found_;
+  } catch (const std::exception& error) {
+    none_ = error.what();
+    log::info("none was found: {}", none_);
+    return nullptr;
+  }
+}
+
+json SolveReference::classical(double error) {
+  try {
+    const auto answer =
+        pde::classical_answer(*problem_, points(), *find(), error);
+    return {{"classical",
+             {{"relative_l2", answer.error},
+              {"seconds", answer.seconds},
+              {"unknowns", answer.unknowns},
+              {"method", answer.description}}}};
+  } catch (const std::exception& problem) {
+    log::info("no classical answer: {}", problem.what());
+    return json::object();
+  }
+}
+
+json SolveReference::error_along(const Tensor& answer,
+                                 const Tensor& truth) const {
+  const int64_t along = std::max<int64_t>(0, problem_->time());
+  const auto shape =
+      std::vector<int64_t>(problem_->domain.size(), options_.per_axis);
+  const auto squares = [&](const Tensor& x) {
+    auto sums = x.to(torch::kFloat64).square().sum(-1).view(shape);
+    return sums.movedim(along, 0).reshape({options_.per_axis, -1}).sum(1);
+  };
+  // Not by the truth there, which may pass through zero.
+  return report::numbers(
+      (squares(answer - truth) / squares(truth).mean()).sqrt());
+}
+
+json relative_errors(const Tensor& answer, const Tensor& truth) {
+  const auto error = (answer - truth).to(torch::kFloat64);
+  const auto exact = truth.to(torch::kFloat64);
+  json errors{{"largest_error", error.abs().max().item<double>()}};
+  if (exact.abs().max().item<double>() == 0) return errors;
+  errors["relative_l1"] =
+      (error.abs().sum() / exact.abs().sum()).item<double>();
+  errors["relative_l2"] =
+      (error.square().sum() / exact.square().sum()).sqrt().item<double>();
+  return errors;
+}
+
+}  // namespace propagator::tasks

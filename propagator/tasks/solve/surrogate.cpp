@@ -1,0 +1,153 @@
+#include <torch/utils.h>
+
+#include "propagator/core/error.h"
+#include "propagator/core/log.h"
+#include "propagator/pde/residual/problem_box.h"
+#include "propagator/tasks/solve/solve.h"
+
+namespace propagator::tasks {
+namespace {
+
+using torch::Tensor;
+
+// Windows at once: more would only take memory.
+constexpr int64_t kWindowsAtOnce = 4096;
+
+using Quantities = std::vector<std::pair<std::string, pde::Expression>>;
+
+pde::Probe probe_of(const Quantities& quantities, int64_t variables,
+                    pde::Derivatives kind, const Runtime& runtime) {
+  std::set<autodiff::Derivative> needed;
+  for (const auto& [name, formula] : quantities) {
+    needed.merge(formula.derivatives());
+  }
+  return {autodiff::DerivativePlan(needed, variables), kind, runtime};
+}
+
+// Fields, derivatives and formulas of them at any points.
+class SolveSurrogate : public Surrogate {
+ public:
+  SolveSurrogate(std::shared_ptr<torch::nn::Module> model,
+                 const pde::Problem& problem, Quantities quantities,
+                 pde::Derivatives kind, const TimeWindows& windows,
+                 const Runtime& runtime)
+      : model_(std::move(model)),
+        net_(models::as_field_net(*model_)),
+        variables_(problem.symbols.variables),
+        box_(pde::box_of(problem)),
+        quantities_(std::move(quantities)),
+        probe_(probe_of(quantities_, std::ssize(variables_), kind, runtime)),
+        windows_(windows),
+        runtime_(runtime) {
+    model_->eval();
+  }
+
+  std::vector<Port> inputs() const override {
+    std::vector<Port> ports;
+    for (const auto& name : variables_) {
+      ports.push_back({name, {-1}, "of each point; grids of any shape too"});
+    }
+    return ports;
+  }
+  std::vector<Port> outputs() const override {
+    auto ports = inputs();
+    for (const auto& [name, formula] : quantities_) {
+      ports.push_back({name, {-1}, "at each point"});
+    }
+    return ports;
+  }
+
+  NamedTensors apply(const NamedTensors& inputs) const override {
+    const torch::NoGradGuard no_grad;
+    const PrecisionScope scope(runtime_);
+    const auto given = points_of(inputs);  // (…, D)
+    const auto points = given.flatten(0, -2);
+    warn_of_points_outside(points);
+    std::vector<std::vector<Tensor>> parts(quantities_.size());
+    for (int64_t n = 0; n < points.size(0); n += kWindowsAtOnce) {
+      const auto environment =
+          probe_.at(net_, windows_.of(points.slice(0, n, n + kWindowsAtOnce),
+                                      runtime_));
+      for (size_t q = 0; q < parts.size(); ++q) {
+        const auto values = quantities_[q].second.evaluate(environment).value();
+        parts[q].push_back(values.select(1, 0).cpu());
+      }
+    }
+    NamedTensors answers;
+    for (size_t q = 0; q < parts.size(); ++q) {
+      const auto& name = quantities_[q].first;
+      answers[name] = torch::cat(parts[q]).view_as(given.select(-1, 0));
+      warn_of_bad_numbers(name, answers[name]);
+    }
+    // What was given stays as it was given.
+    for (int64_t d = 0; d < given.size(-1); ++d) {
+      answers[variables_[static_cast<size_t>(d)]] = given.select(-1, d);
+    }
+    return answers;
+  }
+
+ private:
+  // (…, D) in float64, all variables of one shape; (N, D) of one length.
+  Tensor points_of(const NamedTensors& inputs) const {
+    std::vector<Tensor> columns;
+    bool alike = true;
+    for (const auto& name : variables_) {
+      columns.push_back(
+          input_named(inputs, name).to(torch::kCPU, torch::kFloat64));
+      const auto& first = columns.front();
+      const auto& column = columns.back();
+      if (column.numel() != first.numel() || column.numel() == 0) {
+        throw UsageError(fmt::format(
+            "expected '{}' and '{}' of one length, not 0, got {} and {}",
+            variables_.front(), name, first.numel(), column.numel()));
+      }
+      if (!torch::isfinite(column).all().item<bool>()) {
+        throw UsageError(
+            fmt::format("'{}' has a value that is not finite", name));
+      }
+      alike = alike && column.dim() > 0 && column.sizes() == first.sizes();
+    }
+    for (auto& column : columns) {
+      if (!alike) column = column.flatten();
+    }
+    return torch::stack(columns, -1);
+  }
+
+  void warn_of_points_outside(const Tensor& points) const {
+    const auto outside = (points < torch::tensor(box_.low, points.options())) |
+                         (points > torch::tensor(box_.high, points.options()));
+    const auto count = outside.any(1).sum().item<int64_t>();
+    if (count == 0) return;
+    log::warn(
+        "{} of {} points are outside of the domain: nothing was learned there",
+        count, points.size(0));
+  }
+
+  static void warn_of_bad_numbers(const std::string& name,
+                                  const Tensor& values) {
+    const auto bad =
+        values.numel() - torch::isfinite(values).sum().item<int64_t>();
+    if (bad == 0) return;
+    log::warn("{} is not finite at {} of {} points", name, bad, values.numel());
+  }
+
+  std::shared_ptr<torch::nn::Module> model_;
+  models::FieldNet& net_;
+  std::vector<std::string> variables_;
+  pde::Box box_;
+  Quantities quantities_;
+  pde::Probe probe_;
+  TimeWindows windows_;
+  Runtime runtime_;
+};
+
+}  // namespace
+
+std::unique_ptr<Surrogate> Solve::surrogate(
+    std::shared_ptr<torch::nn::Module> model, const Runtime& runtime) const {
+  return std::make_unique<SolveSurrogate>(
+      std::move(model), *problem_, quantities(), derivatives_, windows(),
+      runtime);
+}
+
+}  // namespace propagator::tasks

@@ -1,0 +1,60 @@
+#pragma once
+
+#include <torch/nn/module.h>
+
+#include <map>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "propagator/data/split.h"
+
+namespace propagator::train {
+
+using NamedTensors = std::map<std::string, torch::Tensor>;
+
+// One named part of a loss. `value` is a scalar without gradient.
+struct LossTerm {
+  std::string name;
+  double weight;
+  torch::Tensor value;
+};
+
+// In front of the name of a term that is no part of a loss but the weight of
+// one, where it changes in training.
+inline constexpr std::string_view kWeightOf = "weight of ";
+
+// What training descends on, and the terms it is made of: their names reach
+// the progress line, the metrics and the plots.
+struct Loss {
+  torch::Tensor total;  // scalar with gradient
+  std::vector<LossTerm> terms;
+};
+
+// All that the trainer knows of what it trains for: how many cases there are,
+// the loss of some of them, and what changes as training goes on.
+class Trainable {
+ public:
+  virtual ~Trainable() = default;
+
+  virtual int64_t size(data::Split split) const = 0;
+  // `positions` (B) in the split, int64, on the CPU or with the data.
+  virtual Loss loss(torch::nn::Module& model, data::Split split,
+                    const torch::Tensor& positions) = 0;
+  // Whether `loss` works from the device's memory alone when it is given
+  // positions there: nothing is copied from or to the host.
+  virtual bool data_on_device() const { return false; }
+
+  // What is learned beside the model's parameters, such as weights of the
+  // loss, in the model's type and on its device; part of no model file.
+  virtual NamedTensors learned() const { return {}; }
+
+  // Called before each training step: where the loss changes as training goes
+  // on (new points, other weights), here it does, in place. What it has made
+  // of the data is its state, which a checkpoint holds.
+  virtual void begin_step(torch::nn::Module&, int64_t /*step*/) {}
+  virtual NamedTensors state() const { return {}; }
+  virtual void restore(const NamedTensors&) {}
+};
+
+}  // namespace propagator::train
