@@ -74,7 +74,8 @@ std::optional<double> Forecast::document_mse() const {
     bool autoregressive;
     double mse;
   };
-  // Document 000's test losses; challenge-1 autoregressive is a figure only.
+  // The heat-plate paper's test losses; challenge-1 autoregressive is a figure
+  // only.
   static constexpr Row rows[] = {{kBase, false, 1.13e-6},
                                  {kBase, true, 3.2e-7},
                                  {kChallenge1, false, 8.43e-7},
@@ -115,10 +116,11 @@ train::Summary Forecast::summary(const json& r) const {
   std::vector<std::string> remarks;
   const auto document = r.value("document_mse", json());
   if (document.is_number()) {
-    table.row(
-        {"document 000 (published)", scientific(document), "-", "-", "-", "-"});
+    table.row({"heat-plate paper (published)", scientific(document), "-", "-",
+               "-", "-"});
     remarks.push_back(
-        "the document's number is of 401 frames of 26 x 26 nodes and of a "
+        "the heat-plate paper's number is of 401 frames of 26 x 26 nodes and "
+        "of a "
         "model that sees its answer");
   }
   // Baselines are given the visible frames, so the rest is what compares.
@@ -206,8 +208,8 @@ void Forecast::draw(torch::nn::Module& model, const json& result, int64_t cases,
   }
   const auto series = *fields(model, data::Split::kTest, 0, cases);
   draw_panels(series, shown, report);
-  report.film(series, 0, "film",
-              "The first case over time: truth, prediction and error.");
+  report.animation(series, 0, "animation",
+                   "The first case over time: truth, prediction and error.");
   report.text(
       "Look for yourself: choose a case, move through time, point at a node "
       "to read it and see its history; a click keeps the node.");
@@ -226,8 +228,8 @@ void Forecast::draw_model(torch::nn::Module& model, report::Report& report) {
                            .panels = {{"", internals.output_emphasis}}}},
                  .panel_width = 280,
                  .panel_height = 280},
-        "Which nodes the last layer puts its weight on (figure 31 of document "
-        "000).");
+        "Which nodes the last layer puts its weight on (figure 31 of the "
+        "heat-plate paper).");
   }
   if (internals.time_encoding.defined()) {
     const auto encoding = internals.time_encoding.cpu();
@@ -243,7 +245,7 @@ void Forecast::draw_model(torch::nn::Module& model, report::Report& report) {
     }
     report.figure("time-encoding", waves,
                   "How a token is told its time: sines and cosines of "
-                  "falling frequency (figure 6 of document 000).");
+                  "falling frequency (figure 6 of the heat-plate paper).");
   }
   if (internals.mask.defined()) {
     // The corner where something happens; the rest goes on like it.
@@ -266,13 +268,14 @@ void Forecast::draw_model(torch::nn::Module& model, report::Report& report) {
                            .range = std::pair(0.0, 1.0)}},
                  .panel_width = 280,
                  .panel_height = 280},
-        fmt::format("Which token may look at which (yellow), for the first {} "
-                    "tokens; grey is hidden (figures 16 and 17 of document "
-                    "000).{}",
-                    shown,
-                    model_options_->honest() && model_options_->autoregressive()
-                        ? " Token i carries frame i - 1 and predicts frame i."
-                        : ""));
+        fmt::format(
+            "Which token may attend to which (yellow), for the first {} "
+            "tokens; grey is hidden (figures 16 and 17 of the "
+            "heat-plate paper).{}",
+            shown,
+            model_options_->honest() && model_options_->autoregressive()
+                ? " Token i carries frame i - 1 and predicts frame i."
+                : ""));
   }
 }
 
