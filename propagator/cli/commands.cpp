@@ -7,6 +7,7 @@
 
 #include "propagator/core/error.h"
 #include "propagator/core/files.h"
+#include "propagator/core/log.h"
 
 namespace propagator::cli {
 
@@ -59,29 +60,22 @@ void Overrides::limit_time_of(run::Experiment& experiment) const {
   if (time_limit) experiment.limit_time(parse_duration(*time_limit));
 }
 
-namespace {
-
-// To compute, not what.
-bool says_where(const std::string& key) {
-  return key == "device" || key == "precision" || key == "threads";
-}
-
-bool begins_with_one_of(const std::string& key,
-                        const std::vector<std::string>& starts) {
-  return std::ranges::any_of(
-      starts, [&](const std::string& start) { return key.starts_with(start); });
-}
-
-}  // namespace
-
 void Overrides::apply_to_run(config::Document& document,
-                             const std::vector<std::string>& allowed) const {
+                             bool (*may_change)(config::Role)) const {
+  const run::Experiment trained(document);
+  const auto& schema = trained.schema();
+  document.rename_former(schema);
   const auto before = document.entries();
   apply_to(document);
+  // Of what was typed: the run's own file is the program's affair.
+  for (const auto& renamed : document.rename_former(schema)) {
+    log::warn("{}", renamed);
+  }
   for (const auto& [key, entry] : document.entries()) {
     const auto old = before.find(key);
     if (old != before.end() && old->second.text == entry.text) continue;
-    if (!says_where(key) && !begins_with_one_of(key, allowed)) {
+    const auto* field = schema.find(key);
+    if (field != nullptr && !may_change(field->role)) {
       throw ConfigError(
           key,
           fmt::format("{}: {} belongs to the run and cannot be changed here",
@@ -122,12 +116,23 @@ std::map<std::string, fs::path> known_problems() {
   return files_of("problems");
 }
 
+std::string present_config_name(const std::string& name) {
+  constexpr std::pair<std::string_view, std::string_view> kFormer[] = {
+      {"locate/document-", "locate/lecture-"}};
+  for (const auto& [former, present] : kFormer) {
+    if (!name.starts_with(former)) continue;
+    return fmt::format("{}{}", present, name.substr(former.size()));
+  }
+  return name;
+}
+
 fs::path find_config(const std::string& config) {
   if (fs::is_regular_file(config)) return config;
+  const auto asked = present_config_name(config);
   std::vector<std::string> names;
   for (const auto& known : {known_configs(), known_problems()}) {
     for (const auto& [name, path] : known) {
-      if (name == config) return path;
+      if (name == config || name == asked) return path;
       names.push_back(name);
     }
   }
@@ -147,33 +152,28 @@ fs::path find_config(const std::string& config) {
                            "`propagator list` shows those that come with it"));
 }
 
-const std::vector<std::string>& resumable_keys() {
-  static const std::vector<std::string> keys{
-      "train.", "schedule.", "optimizer.",  "report.",
-      "loss.",  "eval.",     "data.storage"};
-  return keys;
-}
-
 namespace {
 
 // A run and its checkpoints differ at most in what `resume` has changed, and in
 // where they were computed.
 void expect_checkpoint_of(const train::RunDirectory& run,
+                          const config::Schema& schema,
                           const fs::path& checkpoint) {
-  const auto may_differ = [](const std::string& key) {
-    return key == "name" || key.starts_with("reproduce.") || says_where(key) ||
-           begins_with_one_of(key, resumable_keys());
-  };
-  const auto mine = run.read_config();
-  const auto other = config::Document::from_text(
+  auto mine = run.read_config();
+  auto other = config::Document::from_text(
       train::load_config(checkpoint), (checkpoint / "config.yaml").string());
-  for (const auto& [key, entry] : other.entries()) {
-    const auto found = mine.get(key);
-    if (!found || *found == entry.text || may_differ(key)) continue;
+  mine.rename_former(schema);
+  other.rename_former(schema);
+  for (const auto& field : schema.fields()) {
+    const auto here = mine.get(field.path), there = other.get(field.path);
+    if (!here || !there || *here == *there) continue;
+    const bool may_differ = config::resume_may_change(field.role) ||
+                            field.role == config::Role::kLabel;
+    if (may_differ) continue;
     throw UsageError(
         fmt::format("{} is of another run: it has {}={}, and {} has {}",
-                    checkpoint.string(), key, entry.text, run.path().string(),
-                    *found),
+                    checkpoint.string(), field.path, *there,
+                    run.path().string(), *here),
         "--from names a checkpoint of the run itself, whose config.yaml stays "
         "as it was trained");
   }
@@ -182,11 +182,12 @@ void expect_checkpoint_of(const train::RunDirectory& run,
 }  // namespace
 
 fs::path choose_checkpoint(const train::RunDirectory& run,
+                           const config::Schema& schema,
                            const std::string& from) {
   if (!from.empty()) {
     for (const auto& path : {fs::path(from), run.checkpoints() / from}) {
       if (!fs::is_directory(path)) continue;
-      expect_checkpoint_of(run, path);
+      expect_checkpoint_of(run, schema, path);
       return path;
     }
     std::string names;
@@ -201,7 +202,7 @@ fs::path choose_checkpoint(const train::RunDirectory& run,
         fmt::format("{} has no checkpoint yet", run.path().string()),
         "`propagator resume` starts it again");
   }
-  expect_checkpoint_of(run, all.back());
+  expect_checkpoint_of(run, schema, all.back());
   return all.back();
 }
 
@@ -210,14 +211,14 @@ namespace {
 TrainedModel load(const train::RunDirectory& directory,
                   config::Document document, const std::string& from,
                   const Overrides& overrides, Weights weights) {
-  overrides.apply_to_run(document,
-                         {"eval.", "report.", "data.file", "data.storage"});
+  overrides.apply_to_run(document, config::evaluation_may_change);
   TrainedModel trained;
   trained.experiment = std::make_unique<run::Experiment>(document);
   trained.runtime = trained.experiment->make_runtime();
   trained.model = trained.experiment->task().make_model();
   trained.model->to(trained.runtime.device, trained.runtime.dtype());
-  const auto path = choose_checkpoint(directory, from);
+  const auto path =
+      choose_checkpoint(directory, trained.experiment->schema(), from);
   train::set_parameters(*trained.model, train::load_weights(path, weights),
                         path.string());
   return trained;

@@ -50,11 +50,11 @@ struct Overrides {
   // UsageError if --model and -s name two models.
   void apply_to(config::Document& document) const;
   void limit_time_of(run::Experiment& experiment) const;
-  // To the configuration of a run that exists: only keys that begin with one
-  // of `allowed`, or say where to compute. The others made its weights and its
-  // split into training and test; UsageError.
+  // To the configuration of a run that exists: only keys whose role
+  // `may_change`. The others made its weights and its split into training and
+  // test; ConfigError.
   void apply_to_run(config::Document& document,
-                    const std::vector<std::string>& allowed) const;
+                    bool (*may_change)(config::Role)) const;
 };
 
 // What the verbs share that start a run.
@@ -72,14 +72,15 @@ struct NewRun {
 // (forecast/quick), and the problems (wave).
 std::map<std::string, std::filesystem::path> known_configs();
 std::map<std::string, std::filesystem::path> known_problems();
+// The name of a configuration that may be given by its former one.
+std::string present_config_name(const std::string& name);
 // The file that CONFIG means: a path, or one of those names.
 std::filesystem::path find_config(const std::string& config);
 
-// What begins the keys that `resume` may change in a run.
-const std::vector<std::string>& resumable_keys();
-
-// A run's newest checkpoint, or the one of its own that `from` names.
+// A run's newest checkpoint, or the one of its own that `from` names; `schema`
+// is of the run's configuration.
 std::filesystem::path choose_checkpoint(const train::RunDirectory& run,
+                                        const config::Schema& schema,
                                         const std::string& from);
 
 // A run's model with its weights, best or last, ready to use.

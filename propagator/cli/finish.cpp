@@ -113,11 +113,12 @@ void expect_same_precision(const train::Checkpoint& saved,
 // The first key of the loss that is another than the checkpoint's; else empty.
 std::string changed_loss(const train::Checkpoint& saved,
                          const run::Experiment& experiment) {
-  const auto before = config::Document::from_text(saved.config, "checkpoint");
-  const auto now = config::Document::from_text(experiment.yaml(), "run");
-  for (const auto& [key, entry] : now.entries()) {
-    if (!key.starts_with("loss.")) continue;
-    if (before.get(key).value_or(entry.text) != entry.text) return key;
+  auto before = config::Document::from_text(saved.config, "checkpoint");
+  before.rename_former(experiment.schema());
+  for (const auto& field : experiment.schema().fields()) {
+    if (field.role != config::Role::kLoss) continue;
+    const auto now = field.get();
+    if (before.get(field.path).value_or(now) != now) return field.path;
   }
   return "";
 }
@@ -143,8 +144,8 @@ std::string restore(const train::Checkpoint& saved,
         "a larger train.epochs goes on with it");
   }
   trainer.forget_best();
-  return fmt::format("; {} is another, so what is best is looked for anew",
-                     changed);
+  return fmt::format(
+      "; {} is another, so the best model is searched from here on", changed);
 }
 
 int train_test_and_draw(const run::Experiment& experiment,
@@ -253,7 +254,8 @@ int resume_run(train::RunDirectory run, const run::Experiment& experiment,
                const std::string& from, bool as_json) {
   const bool fresh =
       from.empty() && train::list_checkpoints(run.checkpoints()).empty();
-  const auto checkpoint = fresh ? fs::path() : choose_checkpoint(run, from);
+  const auto checkpoint =
+      fresh ? fs::path() : choose_checkpoint(run, experiment.schema(), from);
   const auto open_run = [&] {
     // What was overridden holds from now on.
     write_file_atomically(run.config(), experiment.yaml());

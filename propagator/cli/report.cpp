@@ -45,7 +45,10 @@ int rebuild(const ReportArguments& o) {
       load_for_pages(o.runs[0], o.from, o.overrides, Weights::kBest);
   const auto report = run::write_run_report(
       *experiment, *model, runtime, run::read_result(*experiment, run),
-      "checkpoint " + choose_checkpoint(run, o.from).filename().string(), run);
+      "checkpoint " + choose_checkpoint(run, experiment->schema(), o.from)
+                          .filename()
+                          .string(),
+      run);
   print_explanation(report.numbers);
   fmt::print("  report: {}\n", report.page.string());
   return 0;

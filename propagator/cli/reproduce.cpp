@@ -28,7 +28,7 @@ struct Row {
 };
 
 // The configurations that `asked` means: one, or of a task ("locate", or a part
-// of it, "locate/document-*") all that have a band.
+// of it, "locate/lecture-*") all that have a band.
 std::vector<Row> find_rows(const std::string& asked) {
   const bool is_part =
       asked.ends_with('*') && asked.find('/') != std::string::npos;
@@ -39,8 +39,8 @@ std::vector<Row> find_rows(const std::string& asked) {
     names.push_back(name);
     if (name == asked) return {{name, file}};
     if (!name.starts_with(begin)) continue;
-    const auto document = config::Document::from_file(file);
-    if (document.get("reproduce.most")) rows.push_back({name, file});
+    const run::Experiment experiment(config::Document::from_file(file));
+    if (experiment.reproduce().max > 0) rows.push_back({name, file});
   }
   if (rows.empty()) {
     throw UsageError(
@@ -57,7 +57,7 @@ std::vector<Row> find_rows(const std::vector<std::string>& asked) {
   };
   std::vector<Row> rows;
   for (const auto& one : asked) {
-    for (const auto& row : find_rows(one)) {
+    for (const auto& row : find_rows(present_config_name(one))) {
       if (std::ranges::find(rows, row.name, &Row::name) != rows.end()) continue;
       if (!rows.empty() && task_of(row.name) != task_of(rows[0].name)) {
         throw UsageError(
@@ -156,7 +156,7 @@ size_t median_of(const train::Task& task, const std::vector<json>& results) {
   return values[(values.size() - 1) / 2].second;
 }
 
-// The row's file under results/: the median over seeds beside the document's
+// The row's file under results/: the median over seeds beside the published
 // number, and the whole result of the seed that has it.
 json summarise(const ReproduceArguments& o, const Row& row,
                const run::Experiment& experiment,
@@ -172,7 +172,7 @@ json summarise(const ReproduceArguments& o, const Row& row,
   }
   const auto [least, largest] = std::ranges::minmax(seeds);
   const auto metric = task.metrics(typical).front();
-  const double stated = experiment.reproduce().document;
+  const double stated = experiment.reproduce().published;
   const auto document_value =
       stated > 0 ? std::optional(stated) : task.document_value();
   return {{"row", row.name},
@@ -181,7 +181,7 @@ json summarise(const ReproduceArguments& o, const Row& row,
           {"value", metric.value},
           {"spread", largest - least},
           {"document", document_value ? json(*document_value) : nullptr},
-          {"band", {0, experiment.reproduce().most}},
+          {"band", {0, experiment.reproduce().max}},
           {"seeds", seeds},
           {"failed", failed},
           {"device", typical.at("device")},
@@ -234,7 +234,7 @@ std::string seeds_text(const json& summary) {
 
 int reproduce(const ReproduceArguments& o) {
   report::Table table(
-      {"row", "mode", "metric", "ours", "document", "band", "seeds"});
+      {"row", "mode", "metric", "ours", "published", "band", "seeds"});
   if (fs::exists(o.out) && !fs::is_directory(o.out)) {
     throw UsageError(fmt::format("--out: {} is not a folder", o.out));
   }
@@ -247,7 +247,7 @@ int reproduce(const ReproduceArguments& o) {
     last = std::make_unique<run::Experiment>(document);
     const auto& experiment = *last;
     expect_the_row(o, row, experiment);
-    const double most = experiment.reproduce().most;
+    const double max = experiment.reproduce().max;
     std::vector<json> results;
     const int64_t seeds = o.seeds > 0 ? o.seeds : experiment.reproduce().seeds;
     const int64_t first = experiment.run().seed;
@@ -266,16 +266,16 @@ int reproduce(const ReproduceArguments& o) {
                     [&o, run] { return maps_of(o, run); }});
     write_file_atomically(file, summary.dump(2) + "\n");
     const double value = summary.at("value");
-    const bool inside = most == 0 || value <= most;
+    const bool inside = max == 0 || value <= max;
     all_inside = all_inside && inside;
     table.row({row.name, summary.at("mode"), summary.at("metric"),
                report::scientific(value),
                summary.at("document").is_null()
                    ? "-"
                    : report::scientific(summary.at("document")),
-               most == 0 ? "-"
-                         : fmt::format("{} {:.2e}",
-                                       inside ? "within" : "outside", most),
+               max == 0 ? "-"
+                        : fmt::format("{} {:.2e}",
+                                      inside ? "within" : "outside", max),
                seeds_text(summary)});
     log::info("written {}", file.string());
   }
@@ -289,9 +289,9 @@ int reproduce(const ReproduceArguments& o) {
 void add_reproduce(CLI::App& app, Action& action) {
   const auto o = std::make_shared<ReproduceArguments>();
   auto* verb = app.add_subcommand(
-      "reproduce", "Train and test rows of a document, beside its numbers");
+      "reproduce", "Train and test rows of a publication, beside its numbers");
   verb->footer(
-      "A row is a configuration with `reproduce.most`, the largest value of "
+      "A row is a configuration with `reproduce.max`, the largest value of "
       "its metric that\ncounts as reproduced; a row outside it ends the "
       "program with 6. What is trained already\nis not trained again, and a "
       "row that was stopped goes on.\nOUT has TASK/ROW.json of each row, and "
@@ -303,7 +303,7 @@ void add_reproduce(CLI::App& app, Action& action) {
       "  propagator reproduce forecast/base-block --device cuda --precision "
       "tf32\n"
       "  propagator reproduce forecast --seeds 3\n"
-      "  propagator reproduce 'locate/document-*'     # its four curves\n"
+      "  propagator reproduce 'locate/lecture-*'      # its four curves\n"
       "  propagator reproduce solve/wave-kan solve/wave-spformer-rope --device "
       "cuda");
   verb->add_option("rows", o->rows,

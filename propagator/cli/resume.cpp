@@ -27,7 +27,7 @@ void add_resume(CLI::App& app, Action& action) {
       auto run = train::RunDirectory::open(o->run);
       run.lock();
       auto document = run.read_config();
-      o->overrides.apply_to_run(document, resumable_keys());
+      o->overrides.apply_to_run(document, config::resume_may_change);
       run::Experiment experiment(document);
       o->overrides.limit_time_of(experiment);
       return resume_run(std::move(run), experiment, o->from, o->json);

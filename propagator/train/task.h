@@ -93,8 +93,8 @@ struct NamedFigure {
   std::string caption;
 };
 
-// A key that nothing looks at beside the others as they are set, or all keys
-// that begin so.
+// A key that is unused beside the others as they are set, or all keys that
+// begin so.
 struct UnusedOption {
   std::string key;
   std::string why;

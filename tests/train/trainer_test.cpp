@@ -160,7 +160,7 @@ TEST_F(TrainTrainer, AnEpochOfLbfgsIsOneStepHoweverCasesAreParted) {
   options.epochs = 3;
   options.batch = 2;
   EXPECT_EQ(make()->total_steps(), 3);
-  options.optimizer.handover = 1;  // steps of Adam are batches
+  options.optimizer.adam_steps = 1;  // steps of Adam are batches
   EXPECT_GT(make()->total_steps(), 3);
 }
 
@@ -182,7 +182,7 @@ TEST_F(TrainTrainer, DoesNotWaitForTheDiskUnlessAskedTo) {
 
 TEST_F(TrainTrainer, LbfgsTakesOverFromAdamStopsAndResumesToTheSameBits) {
   options.optimizer.kind = OptimizerKind::kLbfgs;
-  options.optimizer.handover = 3;
+  options.optimizer.adam_steps = 3;
   options.lbfgs.iterations = 1;
   options.batch = 0;
   options.max_steps = 200;

@@ -115,8 +115,8 @@ bool has_root_of_zero(const pde::Problem& problem,
       });
 }
 
-// Whether an answer that has the formula of a field's first values, or of its
-// first derivative by time, for ever has it without a corner. Equations see
+// Whether an answer that has the formula of a field's initial condition, or of
+// its first derivative by time, for ever has it without a corner. Equations see
 // none: it lies between points.
 bool stays_smooth(const pde::Problem& problem, const pde::Expression& formula,
                   int64_t field) {
@@ -158,7 +158,7 @@ class WithInitialConditions : public autodiff::FieldNet {
     const auto& [first, last] = problem_.domain[time];
     const auto since = variables[time] - first;
     const auto share = since * (1 / (last - first));
-    // A formula of the first values that names time means the first.
+    // An initial condition that names time means its first value.
     variables[time] =
         Jet::constant(torch::full_like(variables[time].value(), first));
     std::vector<Tensor> all;

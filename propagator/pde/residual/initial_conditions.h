@@ -14,8 +14,9 @@ namespace propagator::pde {
 //   u = f + τ N                  for u = f at the beginning,
 //   u = f + (t - t₀) g + τ² N    if u_t = g there too,
 // with N the network and τ the time since t₀ over that of the problem. The
-// answer keeps a corner of f or g, and a jump of theirs on a ring, for ever:
-// such a field, and one with any other condition there, is left to the loss.
+// answer keeps a corner of f or g, and a jump of theirs where a variable is
+// periodic, for ever: such a field, and one with any other condition there, is
+// left to the loss.
 class HardInitialConditions {
  public:
   HardInitialConditions() = default;

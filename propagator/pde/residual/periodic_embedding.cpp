@@ -29,13 +29,13 @@ bool closes(const pde::Problem& problem, const Condition& condition) {
 
 }  // namespace
 
-// A network on rings, as one on the domain: x becomes cos φ, and sin φ comes
-// behind all variables, with φ = 2π (x - low) / length.
+// A network of periodic variables, as one on the domain: x becomes cos φ, and
+// sin φ comes behind all variables, with φ = 2π (x - low) / length.
 class WithPeriodicEmbedding : public autodiff::FieldNet {
  public:
-  WithPeriodicEmbedding(std::vector<PeriodicEmbedding::Ring> rings,
+  WithPeriodicEmbedding(std::vector<PeriodicEmbedding::Period> periods,
                         std::shared_ptr<autodiff::FieldNet> network)
-      : periodic_(std::move(rings)),
+      : periodic_(std::move(periods)),
         network_(register_module("network", std::move(network))) {}
 
   Jet forward(const Jet& points) override {
@@ -54,7 +54,7 @@ class WithPeriodicEmbedding : public autodiff::FieldNet {
   void initialise(int64_t seed) override { network_->initialise(seed); }
 
  private:
-  std::vector<PeriodicEmbedding::Ring> periodic_;
+  std::vector<PeriodicEmbedding::Period> periodic_;
   std::shared_ptr<autodiff::FieldNet> network_;
 };
 
@@ -70,17 +70,17 @@ PeriodicEmbedding::PeriodicEmbedding(const pde::Problem& problem) {
 
 bool PeriodicEmbedding::has(const Condition& condition) const {
   return condition.is_periodic() &&
-         std::ranges::any_of(periodic_, [&](const Ring& ring) {
-           return ring.variable == condition.variable;
+         std::ranges::any_of(periodic_, [&](const Period& period) {
+           return period.variable == condition.variable;
          });
 }
 
 autodiff::FieldDomain PeriodicEmbedding::seen(
     const autodiff::FieldDomain& domain) const {
   auto seen = domain;
-  for (const auto& ring : periodic_) {
-    const auto at = static_cast<size_t>(ring.variable);
-    if (ring.variable == domain.time) seen.time_is_periodic = true;
+  for (const auto& period : periodic_) {
+    const auto at = static_cast<size_t>(period.variable);
+    if (period.variable == domain.time) seen.time_is_periodic = true;
     seen.low[at] = -1;
     seen.high[at] = 1;
     seen.low.push_back(-1);
@@ -89,7 +89,7 @@ autodiff::FieldDomain PeriodicEmbedding::seen(
   return seen;
 }
 
-std::shared_ptr<autodiff::FieldNet> PeriodicEmbedding::close(
+std::shared_ptr<autodiff::FieldNet> PeriodicEmbedding::embed(
     std::shared_ptr<autodiff::FieldNet> network) const {
   if (periodic_.empty()) return network;
   return std::make_shared<WithPeriodicEmbedding>(periodic_, std::move(network));

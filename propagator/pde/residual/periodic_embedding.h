@@ -8,8 +8,8 @@
 
 namespace propagator::pde {
 
-// The variables of a problem that are rings, and how a network is put on them:
-// it sees the cosine and the sine of the angle on the ring in place of the
+// The periodic variables of a problem, and how a network is embedded in them:
+// it sees the cosine and the sine of the variable's phase in place of the
 // variable, so that its answer is periodic in all derivatives. A condition that
 // asks for less than the equations leave free is left to the loss.
 class PeriodicEmbedding {
@@ -22,16 +22,16 @@ class PeriodicEmbedding {
   // behind all others.
   autodiff::FieldDomain seen(const autodiff::FieldDomain& domain) const;
   // `network` with such inputs, as one on the domain.
-  std::shared_ptr<autodiff::FieldNet> close(
+  std::shared_ptr<autodiff::FieldNet> embed(
       std::shared_ptr<autodiff::FieldNet> network) const;
 
  private:
-  struct Ring {
+  struct Period {
     int64_t variable;
     double low, length;
   };
   friend class WithPeriodicEmbedding;
-  std::vector<Ring> periodic_;
+  std::vector<Period> periodic_;
 };
 
 }  // namespace propagator::pde

@@ -43,7 +43,7 @@ struct ShownFrames {
 };
 
 // Task `forecast`: given the first frames of a heat plate, what does it do
-// next? Document 000.
+// next? The heat-plate paper.
 class Forecast : public train::Task {
  public:
   explicit Forecast(std::unique_ptr<models::ForecasterOptions> model);
@@ -65,8 +65,8 @@ class Forecast : public train::Task {
   train::Summary summary(const nlohmann::json& result) const override;
   std::vector<train::Metric> metrics(
       const nlohmann::json& result) const override;
-  // Document 000's test loss for this plate and mask, leak included; nothing
-  // for sizes and time steps that it has not.
+  // The heat-plate paper's test loss for this plate and mask, leak included;
+  // nothing for sizes and time steps that it has not.
   std::optional<double> document_value() const override;
   report::LinePlot curves(const nlohmann::json& result) const override;
   void draw(torch::nn::Module& model, const nlohmann::json& result,

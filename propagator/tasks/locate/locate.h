@@ -14,8 +14,8 @@ enum class LocateMetric { kMedian, kResolution };
 
 struct LocateDataOptions {
   int64_t events = 32000;
-  int64_t held_back = 4000;
-  int64_t redraw_every = 0;
+  int64_t validation = 4000;
+  int64_t resample_every = 0;
 
   void describe(config::Schema& schema);
 };
@@ -38,8 +38,8 @@ inline constexpr FitName kFits[] = {
     {"maximum_likelihood", "maximum likelihood"}};
 
 // Task `locate`: given which sensors of a detector fired, and when, where was
-// the event? Document 002. Events are simulated; classical fits of the same
-// events stand beside the network's answers.
+// the event? The detector lecture. Events are simulated; classical fits of the
+// same events stand beside the network's answers.
 class Locate : public train::Task {
  public:
   explicit Locate(std::unique_ptr<models::LocatorOptions> model);

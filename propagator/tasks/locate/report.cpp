@@ -165,7 +165,7 @@ train::Summary Locate::summary(const json& result) const {
   summary.remarks.push_back(fmt::format(
       "{} events; resolution is the mean over batches of {} of the root mean "
       "square of a coordinate, the others are of the distance",
-      result.at("events").get<int64_t>(), kDocumentBatch));
+      result.at("events").get<int64_t>(), kLectureBatch));
   if (result.contains("pulls")) {
     const auto& pulls = result.at("pulls");
     const auto sigma = pulls.at("sigma").get<std::vector<double>>();

@@ -29,8 +29,7 @@ constexpr const char* kLogVariances = "log_variances";
 constexpr double kLeastLogVariance = -18.4;
 
 // Else it is on another face.
-bool is_at_a_time(const pde::Problem& problem,
-                  const pde::Condition& condition) {
+bool is_initial(const pde::Problem& problem, const pde::Condition& condition) {
   return condition.variable == problem.time();
 }
 
@@ -46,7 +45,7 @@ std::string short_name(const pde::Problem& problem,
   auto left = after.substr(0, after.find('='));
   left.erase(left.find_last_not_of(' ') + 1);
   return fmt::format("{} {}={:g}:{}",
-                     is_at_a_time(problem, condition) ? "at" : "on", name,
+                     is_initial(problem, condition) ? "at" : "on", name,
                      condition.at, left);
 }
 
@@ -67,61 +66,83 @@ std::vector<std::string> condition_names(const pde::Problem& problem) {
 }  // namespace
 
 void ProblemOptions::describe(config::Schema& s) {
-  s.field("domain", text.domain, {.help = "x in [0, 1], for each variable"});
+  s.field("domain", text.domain,
+          {.help = "interval of each variable, as x in [0, 1]"});
   s.field("fields", text.fields, {.help = "names of what is solved for"});
-  s.field("parameters", text.parameters, {.help = "c = 2"});
-  s.field("equations", text.equations, {.help = "u_tt = c^2*u_xx"});
+  s.field("parameters", text.parameters,
+          {.help = "names for numbers in the formulas, as c = 2"});
+  s.field("equations", text.equations,
+          {.help = "the equations, as u_tt = c^2*u_xx"});
   s.field("conditions", text.conditions,
-          {.help = "at t=0: u = sin(x); on x=0: u = 0; periodic x"});
-  s.field("exact", text.exact, {.help = "u = ..., if it is known"});
+          {.help = "initial and boundary conditions, as at t=0: u = sin(x); "
+                   "on x=0: u = 0; periodic x"});
+  s.field(
+      "exact", text.exact,
+      {.help = "the exact solution, if it is known, as u = sin(x)*exp(-t)"});
 }
 
 void PointOptions::describe(config::Schema& s) {
-  s.field("sampling", sampling, {.help = "of domain and faces, at first"});
+  s.field("sampling", sampling,
+          {.help = "how the first points of domain and faces are chosen"});
   s.field("per_axis", per_axis,
-          {.help = "points along each variable", .min = 2, .max = 100000});
+          {.help = "training points along each variable",
+           .min = 2,
+           .max = 100000,
+           .memory = true});
   s.field("window", window,
           {.help = "tokens that follow a point through time, for models "
-                   "whose tokens see each other",
+                   "whose tokens attend to each other",
            .min = 1,
            .max = 64});
   s.field("window_step", window_step,
-          {.help = "between two tokens, in units of time", .min = 0});
+          {.help = "time between two tokens of a window, in units of time",
+           .min = 0});
   s.field("validation_per_axis", validation_per_axis,
-          {.help = "points along each variable", .min = 1});
+          {.help = "validation points along each variable", .min = 1});
   s.field("resample_every", resample_every,
-          {.help = "draw new points; 0: never", .unit = "steps", .min = 0});
+          {.help = "steps after which the training points are resampled; 0 "
+                   "keeps the first ones",
+           .unit = "steps",
+           .min = 0});
   s.field("adaptive", adaptive,
-          {.help = "new points of the domain go where the residual is large"});
+          {.help = "resampled points of the domain lie where the residual is "
+                   "large"});
 }
 
 void SolveLossOptions::describe(config::Schema& s) {
   s.field("equation", equation,
           loss_weight("weight of the equations' residuals"));
-  s.field("initial", initial, loss_weight("weight of conditions at a time"));
-  s.field("boundary", boundary, loss_weight("weight of the other conditions"));
+  s.field("initial", initial, loss_weight("weight of the initial conditions"));
+  s.field("boundary", boundary,
+          loss_weight("weight of the boundary conditions"));
   s.field("balance", balance,
-          {.help = "how weights change from these in training"});
+          {.help = "how the weights of the loss change in training"});
   s.field("balance_every", balance_every,
-          {.help = "for gradient_norm and ntk", .unit = "steps", .min = 1});
+          {.help = "steps between changes of the weights by gradient_norm and "
+                   "ntk",
+           .unit = "steps",
+           .min = 1});
   s.field("balance_rate", balance_rate,
-          {.help = "how far they go to the balanced ones each time",
+          {.help = "how far the weights go to the balanced ones at each change",
            .min = 0,
            .max = 1});
   s.field("causality", causality,
-          {.help = "points count exp(-this · mean squares at earlier times); "
-                   "0: all alike",
+          {.help = "c of exp(-c * mean squared residual at earlier times), by "
+                   "which points count; 0 counts all alike",
            .min = 0});
   s.field("slabs", slabs,
-          {.help = "of time, for that", .min = 2, .max = 10000});
+          {.help = "slabs of time that loss.causality takes the means over",
+           .min = 2,
+           .max = 10000});
 }
 
 void SolveEvalOptions::describe(config::Schema& s) {
-  s.field("per_axis", per_axis,
-          {.help = "test points along each variable", .min = 2});
+  s.field(
+      "per_axis", per_axis,
+      {.help = "test points along each variable", .min = 2, .memory = true});
   s.field("quantities", quantities,
-          {.help = "fields and derivatives that predict writes; empty: the "
-                   "fields"});
+          {.help = "fields and derivatives that predict writes; if there are "
+                   "none, the fields"});
   s.field("classical", classical,
           {.help = "say what a classical method needs for the same error, and "
                    "use one where no exact solution is given"});
@@ -131,19 +152,25 @@ Solve::Solve(std::unique_ptr<models::FieldNetOptions> model, int64_t variables)
     : variables_(variables), model_options_(std::move(model)) {}
 
 void Solve::describe(config::Schema& s) {
+  using enum config::Role;
   s.section("problem", problem_options_);
   s.section("points", points_);
-  s.field("model.name", model_name_, {.help = "`propagator list` shows them"});
-  s.section("model", *model_options_);
-  s.section("loss", loss_options_);
+  s.field("model.name", model_name_,
+          {.help = "name of the network; `propagator list` shows the names",
+           .role = kModel});
+  s.section("model", *model_options_, kModel);
+  s.section("loss", loss_options_, kLoss);
   s.field("derivatives", derivatives_,
-          {.help = "of a window's tokens: published, as document 003's scripts "
-                   "have them, solves another equation"});
-  s.field("built_in", built_in_,
-          {.help = "initial and periodic conditions hold by the answer's form, "
-                   "where that can be; all: also where it then has a corner; "
-                   "no: all are learned"});
-  s.section("eval", eval_options_);
+          {.help = "derivatives of a window's tokens: published, as in the "
+                   "scripts of the S-Pformer paper, solves another equation",
+           .role = kModel});
+  s.field("hard_constraints", hard_constraints_,
+          {.help = "initial and periodic conditions are hard constraints: yes, "
+                   "where the network stays smooth; all, also where it then "
+                   "has a corner; no, all are terms of the loss",
+           .role = kModel,
+           .formerly = "built_in"});
+  s.section("eval", eval_options_, kEvaluation);
 }
 
 std::map<std::string, std::string> Solve::defaults() const {
@@ -168,19 +195,19 @@ void Solve::validate() {
                       error.item());
   }
   condition_names_ = condition_names(*problem_);
-  if (built_in_ == BuiltIn::kNo) {
+  if (hard_constraints_ == HardConstraints::kNo) {
     initial_conditions_ = {};
     periodic_ = {};
   } else {
-    initial_conditions_ =
-        pde::HardInitialConditions(*problem_, built_in_ == BuiltIn::kAll);
+    initial_conditions_ = pde::HardInitialConditions(
+        *problem_, hard_constraints_ == HardConstraints::kAll);
     periodic_ = pde::PeriodicEmbedding(*problem_);
   }
   model_options_->validate(periodic_.seen(domain()));
   if (points_.resample_every > 0 && !points_.adaptive &&
       points_.sampling == pde::Sampling::kGrid) {
     throw ConfigError("points.resample_every",
-                      "a grid drawn anew is the same grid",
+                      "a grid that is resampled is the same grid",
                       "set points.resample_every=0, points.sampling=sobol, or "
                       "points.adaptive=yes");
   }
@@ -210,24 +237,26 @@ void Solve::validate() {
 }
 
 std::vector<train::UnusedOption> Solve::unused_options() const {
-  std::vector<train::UnusedOption> idle;
+  std::vector<train::UnusedOption> unused;
   if (tokens() == 1) {
-    idle.push_back({"derivatives",
-                    "no token sees another, so that published and honest ones "
-                    "are the same"});
+    unused.push_back(
+        {"derivatives",
+         "no token sees another, so that published and honest ones "
+         "are the same"});
   }
   const auto learned = learned_conditions();
-  const auto at_a_time = [&](const pde::Condition* condition) {
-    return is_at_a_time(*problem_, *condition);
+  const auto initial = [&](const pde::Condition* condition) {
+    return is_initial(*problem_, *condition);
   };
-  if (std::ranges::none_of(learned, at_a_time)) {
-    idle.push_back({"loss.initial", "no condition at a time is to be learned"});
+  if (std::ranges::none_of(learned, initial)) {
+    unused.push_back(
+        {"loss.initial", "no initial condition is a term of the loss"});
   }
-  if (std::ranges::all_of(learned, at_a_time)) {
-    idle.push_back(
-        {"loss.boundary", "no condition on another face is to be learned"});
+  if (std::ranges::all_of(learned, initial)) {
+    unused.push_back(
+        {"loss.boundary", "no boundary condition is a term of the loss"});
   }
-  return idle;
+  return unused;
 }
 
 void Solve::expect_countable(const char* key, int64_t per_axis) const {
@@ -261,8 +290,8 @@ std::vector<std::string> Solve::inspect() {
   lines.push_back(fmt::format("{} points in the domain, {} tokens each",
                               windows_.size(0), windows_.size(1)));
   for (const auto& condition : problem_->conditions) {
-    if (!built_in(condition)) continue;
-    lines.push_back(fmt::format("built in: {}", name_of(condition)));
+    if (!is_hard(condition)) continue;
+    lines.push_back(fmt::format("hard constraint: {}", name_of(condition)));
   }
   for (const auto& face : faces_) {
     lines.push_back(fmt::format("{} points: {}", face.windows.size(0),
@@ -270,8 +299,8 @@ std::vector<std::string> Solve::inspect() {
   }
   if (problem_->exact.empty()) return lines;
   lines.push_back(
-      fmt::format("the exact solution leaves a residual of {:.1e} at most",
-                  pde::ExactSolution(*problem_).leaves_of_equations()));
+      fmt::format("the exact solution has a residual of {:.1e} at most",
+                  pde::ExactSolution(*problem_).residual_of_equations()));
   return lines;
 }
 
@@ -280,17 +309,17 @@ void Solve::expect_exact_solution() const {
   const char* hint =
       "correct it, or leave it out: then a numerical one is computed";
   const pde::ExactSolution exact(*problem_);
-  const double violation = exact.leaves_of_equations();
+  const double violation = exact.residual_of_equations();
   if (!(violation < kExactlySolved)) {
     throw ConfigError(
         "problem.exact",
-        fmt::format("problem.exact does not solve the equations: it leaves a "
+        fmt::format("problem.exact does not solve the equations: it has a "
                     "residual of {:.3g}, relative to their terms",
                     violation),
         hint);
   }
   for (const auto& condition : problem_->conditions) {
-    const double off = exact.leaves(condition);
+    const double off = exact.residual_of(condition);
     if (off < kExactlyMet) continue;
     throw ConfigError(
         "problem.exact",
@@ -307,7 +336,7 @@ void Solve::expect_finite_formulas() const {
                           const Tensor& points) {
     const auto where = pde::where_not_finite(*problem_, formula, points);
     if (where.empty()) return;
-    throw ConfigError(list, fmt::format("{} has no number at {}", text, where),
+    throw ConfigError(list, fmt::format("{} is not finite at {}", text, where),
                       "change the formula, the domain or the points");
   };
   const auto tested = test_points();
@@ -372,7 +401,7 @@ pde::Face Solve::face_of(const pde::Condition& condition, int64_t round) const {
                                   column, inside.slice(1, condition.variable)},
                                  1));
   };
-  pde::Face face{&condition, is_at_a_time(*problem_, condition),
+  pde::Face face{&condition, is_initial(*problem_, condition),
                  with(condition.at)};
   if (condition.is_periodic()) {
     face.opposite = with(problem_->domain[variable].high);
@@ -380,7 +409,7 @@ pde::Face Solve::face_of(const pde::Condition& condition, int64_t round) const {
   return face;
 }
 
-bool Solve::built_in(const pde::Condition& condition) const {
+bool Solve::is_hard(const pde::Condition& condition) const {
   return initial_conditions_.has(condition) || periodic_.has(condition);
 }
 
@@ -400,7 +429,7 @@ std::vector<pde::Face> Solve::first_faces() const {
 std::vector<const pde::Condition*> Solve::learned_conditions() const {
   std::vector<const pde::Condition*> learned;
   for (const auto& condition : problem_->conditions) {
-    if (!built_in(condition)) learned.push_back(&condition);
+    if (!is_hard(condition)) learned.push_back(&condition);
   }
   return learned;
 }
@@ -421,7 +450,7 @@ std::vector<std::string> Solve::term_names() const {
 std::vector<double> Solve::fixed_weights() const {
   std::vector<double> weights{loss_options_.equation};
   for (const auto* condition : learned_conditions()) {
-    weights.push_back(is_at_a_time(*problem_, *condition)
+    weights.push_back(is_initial(*problem_, *condition)
                           ? loss_options_.initial
                           : loss_options_.boundary);
   }
@@ -452,7 +481,7 @@ void Solve::prepare(int64_t seed, const Runtime& runtime) {
 
 std::shared_ptr<torch::nn::Module> Solve::make_model() const {
   auto model = initial_conditions_.build_into(
-      periodic_.close(model_options_->make(periodic_.seen(domain()))));
+      periodic_.embed(model_options_->make(periodic_.seen(domain()))));
   if (loss_options_.balance == pde::Balance::kUncertainty) {
     model->register_parameter(kLogVariances,
                               torch::zeros({std::ssize(term_names())}));

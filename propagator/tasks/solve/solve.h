@@ -55,14 +55,14 @@ struct SolveEvalOptions {
   void describe(config::Schema& schema);
 };
 
-// Which conditions the answer meets by its form. kAll: initial values too whose
-// corners, or jumps on a ring, the answer then keeps.
-enum class BuiltIn { kNo, kYes, kAll };
+// Which conditions are hard constraints. kAll: also initial conditions whose
+// corners, or jumps where a variable is periodic, the answer then keeps.
+enum class HardConstraints { kNo, kYes, kAll };
 
 // Task `solve`: given only the equations of fields and their conditions, what
-// is the solution? Document 003. A network is trained until the equations'
-// residuals at points of the domain, and those of the conditions on its faces,
-// are small in the mean square.
+// is the solution? The S-Pformer paper. A network is trained until the
+// equations' residuals at points of the domain, and those of the conditions on
+// its faces, are small in the mean square.
 class Solve : public train::Task {
  public:
   // With defaults for so many variables.
@@ -115,7 +115,7 @@ class Solve : public train::Task {
   pde::Face face_of(const pde::Condition& condition, int64_t round) const;
   std::vector<pde::Face> first_faces()
       const;  // of all that are learned, as drawn
-  // Draws all points anew; `adaptive` ones where the model's residual is large.
+  // Resamples all points; `adaptive` ones where the model's residual is large.
   void resample(models::FieldNet& model, int64_t round);
   torch::Tensor adaptive_points(models::FieldNet& model, int64_t round) const;
   void rebalance(models::FieldNet& model, int64_t step);
@@ -131,8 +131,8 @@ class Solve : public train::Task {
   std::vector<torch::Tensor> in_order_of_time(
       std::vector<torch::Tensor> residuals,
       const std::optional<torch::Tensor>& positions = {}) const;
-  // Whether the form of the answer meets it.
-  bool built_in(const pde::Condition& condition) const;
+  // Whether it is a hard constraint.
+  bool is_hard(const pde::Condition& condition) const;
   // The conditions that are terms of the loss, as they come.
   std::vector<const pde::Condition*> learned_conditions() const;
   // Of a condition, no other one's.
@@ -147,7 +147,7 @@ class Solve : public train::Task {
                             const char* needed) const;
   // ConfigError if so many points along each variable are too many in all.
   void expect_countable(const char* key, int64_t per_axis) const;
-  // ConfigError names a formula that has no number at one of the points.
+  // ConfigError names a formula that is not finite at one of the points.
   void expect_finite_formulas() const;
   // What `predict` writes: eval.quantities, else the fields. UsageError if one
   // cannot be read, or the model does not have its derivatives.
@@ -190,7 +190,7 @@ class Solve : public train::Task {
   SolveEvalOptions eval_options_;
 
   pde::Derivatives derivatives_ = pde::Derivatives::kHonest;
-  BuiltIn built_in_ = BuiltIn::kYes;
+  HardConstraints hard_constraints_ = HardConstraints::kYes;
 
   // Parsed by `validate`, which every use of the task passes.
   std::optional<pde::Problem> problem_;
@@ -217,9 +217,9 @@ class Solve : public train::Task {
 namespace propagator::config {
 
 template <>
-struct Names<tasks::BuiltIn> {
-  using enum tasks::BuiltIn;
-  static constexpr std::pair<tasks::BuiltIn, const char*> all[] = {
+struct Names<tasks::HardConstraints> {
+  using enum tasks::HardConstraints;
+  static constexpr std::pair<tasks::HardConstraints, const char*> all[] = {
       {kNo, "no"}, {kYes, "yes"}, {kAll, "all"}};
 };
 

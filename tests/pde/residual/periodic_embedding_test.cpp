@@ -21,16 +21,16 @@ pde::Problem problem(const std::string& condition) {
 // of the answer.
 TEST(PdePeriodicEmbedding, TheAnswerIsPeriodicWithItsDerivatives) {
   const auto heat = problem("periodic x");
-  const PeriodicEmbedding rings(heat);
-  EXPECT_TRUE(rings.has(heat.conditions[0]));
-  EXPECT_FALSE(rings.has(heat.conditions[1]));
+  const PeriodicEmbedding periodic(heat);
+  EXPECT_TRUE(periodic.has(heat.conditions[0]));
+  EXPECT_FALSE(periodic.has(heat.conditions[1]));
   const models::FieldDomain domain{{-1, 0}, {3, 1}, 1, 1};
-  const auto seen = rings.seen(domain);
+  const auto seen = periodic.seen(domain);
   EXPECT_EQ(seen.low, (std::vector<double>{-1, 0, -1}));
   EXPECT_EQ(seen.high, (std::vector<double>{1, 1, 1}));
   EXPECT_EQ(seen.time, 1);
   const auto net =
-      rings.close(models::field_nets().at("pinn").options()->make(seen));
+      periodic.embed(models::field_nets().at("pinn").options()->make(seen));
   net->initialise(3);
   net->to(torch::kFloat64);
   const Probe probe({{{0, {1, 0}}, {0, {2, 0}}}, 2}, Derivatives::kHonest,
@@ -66,9 +66,9 @@ TEST(PdePeriodicEmbedding,
                            .fields = {"u"},
                            .equations = {"u_t = u_xx + cos(2*pi*t)"},
                            .conditions = {"periodic t", "on boundary: u = 0"}});
-  const PeriodicEmbedding rings(again);
+  const PeriodicEmbedding periodic(again);
   const models::FieldDomain domain{{-1, 0}, {3, 1}, 1, 1};
-  const auto seen = rings.seen(domain);
+  const auto seen = periodic.seen(domain);
   EXPECT_TRUE(seen.time_is_periodic);
   const auto of = [](const std::string& name) {
     return models::field_nets().at(name).options();
@@ -77,7 +77,7 @@ TEST(PdePeriodicEmbedding,
   EXPECT_THROW(of("spformer-rope")->validate(seen), ConfigError);
   for (const std::string name : {"spformer", "spformer-alibi"}) {
     EXPECT_NO_THROW(of(name)->validate(seen));
-    const auto net = rings.close(of(name)->make(seen));
+    const auto net = periodic.embed(of(name)->make(seen));
     net->initialise(3);
     net->to(torch::kFloat64);
     const auto windows =
@@ -99,11 +99,11 @@ TEST(PdePeriodicEmbedding, AConditionThatAsksForLessIsLeftToTheLoss) {
   EXPECT_TRUE(PeriodicEmbedding(problem("periodic x: u, u_x"))
                   .has(problem("periodic x").conditions[0]));
   const auto less = problem("periodic x: u");
-  const PeriodicEmbedding rings(less);
-  EXPECT_FALSE(rings.has(less.conditions[0]));
+  const PeriodicEmbedding periodic(less);
+  EXPECT_FALSE(periodic.has(less.conditions[0]));
   const auto net =
       models::field_nets().at("pinn").options()->make({{-1, 0}, {3, 1}, 1, 1});
-  EXPECT_EQ(rings.close(net), net);
+  EXPECT_EQ(periodic.embed(net), net);
 }
 
 }  // namespace

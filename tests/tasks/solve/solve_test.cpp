@@ -30,7 +30,9 @@ run::Experiment experiment(
       "    - on x=-1: u_x + 2*u = t\n    - periodic x: u\n"
       "points: {window: 3, window_step: 0.01, " +
           points + "}\n" +
-          (more.starts_with("built_in") ? "" : "built_in: no\n") + more,
+          (more.starts_with("hard_constraints") ? ""
+                                                : "hard_constraints: no\n") +
+          more,
       "test"));
 }
 
@@ -76,8 +78,9 @@ TEST(TasksSolve, EquationAgreesWithNestedReverseMode) {
   EXPECT_GT(loss.total.item<double>(), 0);
 }
 
-TEST(TasksSolve, BuiltInConditionsAreNoTermsOfTheLoss) {
-  const auto e = experiment("built_in: yes\nmodel: {name: pinn, width: 8}\n");
+TEST(TasksSolve, HardConstraintsAreNoTermsOfTheLoss) {
+  const auto e =
+      experiment("hard_constraints: yes\nmodel: {name: pinn, width: 8}\n");
   const auto model = prepared_model(e);
   const auto loss = e.task().loss(*model, data::Split::kTrain,
                                   torch::arange(36, torch::kInt64));
@@ -90,7 +93,7 @@ TEST(TasksSolve, BuiltInConditionsAreNoTermsOfTheLoss) {
       torch::stack({x, torch::zeros_like(x)}, 1).unsqueeze(1));
   EXPECT_TRUE(near(start.view({-1}), -torch::sin(M_PI * x), kNested));
   const auto lines = e.task().inspect();
-  EXPECT_EQ(std::ranges::count(lines, "built in: at t=0: u"), 1);
+  EXPECT_EQ(std::ranges::count(lines, "hard constraint: at t=0: u"), 1);
 }
 
 TEST(TasksSolve, WindowedModelsHaveAllTokensInTheLoss) {
@@ -123,7 +126,7 @@ TEST(TasksSolve, ConditionsOnOneFaceShareItsPoints) {
       "  conditions: ['at t=0: u = sin(pi*x)', 'on x=0: u = 0',"
       " 'at t=0: u_t = x', 'on x=1: u = 0']\n"
       "points: {per_axis: 6, adaptive: no, sampling: uniform,"
-      " resample_every: 1}\nbuilt_in: no\n"
+      " resample_every: 1}\nhard_constraints: no\n"
       "model: {name: pinn, width: 8}\n",
       "test"));
   const auto model = prepared_model(e);
@@ -385,7 +388,7 @@ TEST(TasksSolve, AnExactSolutionMeetsTheConditionsToo) {
             std::string::npos);
   EXPECT_NE(
       said_of_a_string("exact: u = ", "exact: u = sqrt(x - 0.5)^2 - x + 0.5 + ")
-          .find("has no number"),
+          .find("is not finite"),
       std::string::npos);
 }
 
@@ -406,13 +409,13 @@ TEST(TasksSolve, WhatCannotBeTrainedIsRefused) {
 TEST(TasksSolve, FormulasWithoutANumberAreNamedWithThePlace) {
   // At a test point: 101 cells have a centre in the middle.
   EXPECT_NE(said_of_a_string("exact: u = ", "exact: u = (x-0.5)/(x-0.5)*")
-                .find("has no number at x=0.5"),
+                .find("is not finite at x=0.5"),
             std::string::npos);
   EXPECT_NE(said_of_a_string("u_tt = u_xx", "u_tt = u_xx + (u - u)/x")
-                .find("has no number at x=0, t=0"),
+                .find("is not finite at x=0, t=0"),
             std::string::npos);
   EXPECT_NE(said_of_a_string("x=1: u = 0", "x=1: u = u*sqrt(t - 0.5)")
-                .find("x=1: u = u*sqrt(t - 0.5) has no number at x=1, t=0"),
+                .find("x=1: u = u*sqrt(t - 0.5) is not finite at x=1, t=0"),
             std::string::npos);
 }
 
