@@ -30,10 +30,10 @@ double from_table(std::span<const Rate> table, int64_t epoch) {
 }  // namespace
 
 void ScheduleOptions::describe(config::Schema& s) {
-  s.field(
-      "kind", kind,
-      {.help = "how the learning rate changes in training; paper and "
-               "published-long are the heat-plate paper's tables by epoch"});
+  s.field("kind", kind,
+          {.help = "how the learning rate changes in training; published and "
+                   "published-long are the heat-plate paper's tables by "
+                   "epoch"});
   s.field("lr", lr,
           {.help = "learning rate of constant, and the first one of cosine",
            .min = 0,
