@@ -79,10 +79,10 @@ TEST(RunExperiment, EveryTaskDeclaresWhatMayBeChanged) {
       {"plate", {false, false}},  {"name", {false, false}}};
   for (const char* task : {"forecast", "locate", "solve"}) {
     const Experiment experiment(Document::from_text(
-        std::string(task) == "solve"
-            ? "problem: {domain: ['x in [0, 1]'], equations: ['u_x = 1'], "
-              "conditions: ['on x=0: u = 0']}\n"
-            : fmt::format("task: {}\n", task),
+        std::string(task) == "solve" ? "problem: {domain: ['x in [0, 1]'], "
+                                       "fields: [u], equations: ['u_x = 1'], "
+                                       "conditions: ['on x=0: u = 0']}\n"
+                                     : fmt::format("task: {}\n", task),
         "a.yaml"));
     for (const auto& field : experiment.schema().fields()) {
       const auto found =
