@@ -7,6 +7,7 @@
 
 #include "command.h"
 #include "propagator/core/files.h"
+#include "propagator/core/sha256.h"
 #include "propagator/data/csv.h"
 #include "propagator/data/npz.h"
 #include "propagator/data/tensor_file.h"
@@ -85,6 +86,14 @@ TEST_F(Verbs, RunsWithFormerKeysOpenAndGoOn) {
       const auto at = text.find(now);
       ASSERT_NE(at, std::string::npos) << text;
       text.replace(at, std::string(now).size(), then);
+    }
+    // A checkpoint has the sums of its files.
+    const auto sums = entry.path().parent_path() / "SHA256SUMS";
+    if (fs::exists(sums)) {
+      auto lines = read_file(sums);
+      const auto before = sha256(read_file(entry.path()));
+      lines.replace(lines.find(before), before.size(), sha256(text));
+      write_file_atomically(sums, lines);
     }
     write_file_atomically(entry.path(), text);
   }
