@@ -272,22 +272,23 @@ const std::vector<BenchKind>& all_benches() {
       {"locate-step",
        "one training step of a locator",
        "locate",
-       "locate/document-2",
+       "locate/lecture-2",
        {},
        {},
        bench_locate_step},
-      {"solve-closure",
+      {"solve-gradient",
        "a PDE's loss and the gradient of all parameters",
        "solve",
        "wave",
        {{"task", "solve"},
         {"model.name", "pinnsformer"},
-        {"built_in", "no"},
+        {"hard_constraints", "no"},
         {"points.sampling", "grid"},
         {"points.window", "5"},
         {"points.per_axis", "51"}},
        {},
-       bench_closure}};
+       bench_gradient,
+       "solve-closure"}};
   return kinds;
 }
 

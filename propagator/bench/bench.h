@@ -41,6 +41,7 @@ struct BenchKind {
   // None for `kernels`, which has a table of its own: bench_kernels.h.
   BenchResult (*measure)(const run::Experiment&, const Runtime&,
                          const BenchOptions&);
+  std::string formerly = "";  // a name that is still understood
 };
 const std::vector<BenchKind>& all_benches();
 

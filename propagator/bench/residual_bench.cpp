@@ -13,10 +13,11 @@ namespace {
 using autodiff::Jet;
 
 // Training's own evaluation of the loss and its gradient.
-class Closure {
+class LossAndGradient {
  public:
-  Closure(const run::Experiment& experiment,
-          std::shared_ptr<models::FieldNet> model, const Runtime& runtime)
+  LossAndGradient(const run::Experiment& experiment,
+                  std::shared_ptr<models::FieldNet> model,
+                  const Runtime& runtime)
       : parameters_(*model),
         step_(experiment.task(), std::move(model), parameters_,
               without_history(experiment.train().lbfgs),
@@ -25,7 +26,7 @@ class Closure {
   void run() { step_.evaluate(); }
 
  private:
-  // Else its pairs would count as memory of the closure.
+  // Else its pairs would count as memory of the evaluation.
   static train::LbfgsOptions without_history(train::LbfgsOptions options) {
     options.history = 1;
     return options;
@@ -67,8 +68,8 @@ double cauchy_products(const autodiff::JetLayout& layout) {
   return count;
 }
 
-// Stands in for a network and notes what a closure asks of it: the operations,
-// and the numbers that are at least read and written.
+// Stands in for a network and notes what an evaluation asks of it: the
+// operations, and the numbers that are at least read and written.
 class Tally : public models::FieldNet {
  public:
   Tally(const torch::nn::Module& network, int64_t fields)
@@ -104,12 +105,13 @@ class Tally : public models::FieldNet {
 
 }  // namespace
 
-BenchResult bench_closure(const run::Experiment& experiment,
-                          const Runtime& runtime, const BenchOptions& options) {
+BenchResult bench_gradient(const run::Experiment& experiment,
+                           const Runtime& runtime,
+                           const BenchOptions& options) {
   auto& task = dynamic_cast<tasks::Solve&>(experiment.task());
   if (task.mode() != config::name_of(pde::Derivatives::kHonest)) {
     throw UsageError(
-        fmt::format("[bench] solve-closure counts what honest derivatives "
+        fmt::format("[bench] solve-gradient counts what honest derivatives "
                     "take, got derivatives={}",
                     task.mode()),
         "set derivatives=honest");
@@ -121,13 +123,13 @@ BenchResult bench_closure(const run::Experiment& experiment,
       static_cast<int64_t>(task.problem().symbols.fields.size());
   const auto tally = std::make_shared<Tally>(*model, fields);
   tally->to(runtime.device, runtime.dtype());
-  Closure(experiment, tally, runtime).run();
-  Closure closure(experiment, model, runtime);
+  LossAndGradient(experiment, tally, runtime).run();
+  LossAndGradient work(experiment, model, runtime);
   // A graph is captured in the fourth call.
-  const auto times = measure("solve-closure", runtime,
-                             plan_of(runtime, options, {1, 5}, {5, 51}),
-                             [&] { closure.run(); });
-  return {.name = "solve-closure",
+  const auto times =
+      measure("solve-gradient", runtime,
+              plan_of(runtime, options, {1, 5}, {5, 51}), [&] { work.run(); });
+  return {.name = "solve-gradient",
           .cases = task.size(data::Split::kTrain),
           .ms = times,
           .operations = tally->operations,

@@ -56,15 +56,17 @@ std::vector<bench::BenchKind> named(const std::vector<std::string>& what) {
   for (const auto& kind : all) names.push_back(kind.name);
   std::vector<bench::BenchKind> kinds;
   for (const auto& name : what) {
-    const auto found = std::ranges::find(names, name);
-    if (found == names.end()) {
+    const auto found = std::ranges::find_if(all, [&](const auto& kind) {
+      return kind.name == name || kind.formerly == name;
+    });
+    if (found == all.end()) {
       throw UsageError(
           fmt::format("unknown benchmark '{}'", name),
           config::did_you_mean(
               name, names,
               fmt::format("there are {}", fmt::join(names, ", "))));
     }
-    kinds.push_back(all[static_cast<size_t>(found - names.begin())]);
+    kinds.push_back(*found);
   }
   return kinds;
 }
@@ -77,7 +79,7 @@ config::Document read_config(const BenchArguments& o,
     document.set(key, value, "bench");
   }
   for (const auto& [key, value] : kind.settings) {
-    if (!document.get(key)) document.set(key, value, "bench");
+    document.suggest(key, value, "bench");
   }
   if (tasks::task_of(document) != kind.task) {
     throw UsageError(fmt::format("[bench] {} expected the task {}, got {}",
@@ -210,7 +212,7 @@ std::string footer() {
          "reaches in a large matrix product and in a large copy.\n"
          "A step works on 256 plates in memory, unless -s data.cases says "
          "otherwise.\n"
-         "solve-closure is what one evaluation of L-BFGS costs; a case is a "
+         "solve-gradient is what one evaluation of L-BFGS costs; a case is a "
          "point of the domain.\nUnless the problem says otherwise the model "
          "is pinnsformer, in windows of 5 tokens.\n"
          "kernels prints a table of its own: one call, the same in libtorch's "
@@ -221,8 +223,8 @@ std::string footer() {
          "cuda --precision tf32\n"
          "  propagator bench rollout --cases 1200 --device cuda --json\n"
          "  propagator bench kernels --device cuda --precision tf32\n"
-         "  propagator bench solve-closure --per-axis 101 --device cuda\n"
-         "  propagator bench solve-closure --config burgers -s "
+         "  propagator bench solve-gradient --per-axis 101 --device cuda\n"
+         "  propagator bench solve-gradient --config burgers -s "
          "model.name=spformer\n"
          "bench/compare runs the same work in other libraries beside it.";
 }
@@ -246,7 +248,7 @@ void add_bench(CLI::App& app, Action& action) {
           "eval.batch; on a CPU at most 16)")
       ->check(CLI::Range(1, 10000000));
   verb->add_option("--per-axis", o->per_axis,
-                   "Points along each variable of solve-closure (default: the "
+                   "Points along each variable of solve-gradient (default: the "
                    "problem's, or 51)")
       ->check(CLI::Range(2, 100000));
   verb->add_flag("--json", o->json, "Print the numbers as JSON");

@@ -43,7 +43,7 @@ int check_config(const std::string& name, const Overrides& overrides,
 int check_run(const std::string& path, const Overrides& overrides) {
   const auto run = train::RunDirectory::open(path);
   auto document = run.read_config();
-  run::change_run(document, overrides.change(), {"eval."});
+  run::change_run(document, overrides.change(), config::evaluation_may_change);
   run::Experiment experiment(document);
   const auto model = experiment.task().make_model();
   const auto all = train::list_checkpoints(run.checkpoints());
@@ -77,9 +77,10 @@ void add_check(CLI::App& app, Action& action) {
       "  propagator check runs/quick");
   verb->add_option("what", o->what, "A YAML file, a name from `list`, or a run")
       ->required();
-  o->overrides.add_model_to(*verb, "Of a problem, as for `solve`");
+  o->overrides.add_model_to(
+      *verb, "The network that solves a problem, as for `solve`");
   verb->add_flag("--keys", o->keys,
-                 "Types, bounds and defaults of every key instead");
+                 "Types, bounds, defaults and roles of every key instead");
   o->overrides.add_to(*verb, Overrides::Subject::kNewRun);
   verb->callback([o, &action] {
     action = [o] {

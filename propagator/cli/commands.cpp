@@ -6,6 +6,7 @@
 
 #include "propagator/core/error.h"
 #include "propagator/core/files.h"
+#include "propagator/core/log.h"
 
 namespace propagator::cli {
 

@@ -41,7 +41,7 @@ int generate(const std::string& name, const std::string& out, bool force,
 int describe(const std::string& path) {
   const auto reader = data::TensorReader::open(path);
   report::Table table(
-      {"array", "shape", "least", "mean", "largest", "not finite"});
+      {"array", "shape", "smallest", "mean", "largest", "not finite"});
   for (const auto& [name, shape] : reader->shapes()) {
     double least = std::numeric_limits<double>::infinity(), largest = -least;
     double sum = 0;
@@ -85,7 +85,7 @@ void add_data(CLI::App& app, Action& action) {
     Overrides overrides;
   };
   const auto o = std::make_shared<Options>();
-  auto* verb = app.add_subcommand("data", "Make or look at data files");
+  auto* verb = app.add_subcommand("data", "Make or inspect data files");
   verb->require_subcommand(1);
 
   auto* make = verb->add_subcommand(

@@ -55,7 +55,7 @@ int show_machine(bool as_json) {
                data::has_npz() ? ", npz" : " (npz: build with libzip)");
     fmt::print("pictures    gnuplot {}, ffmpeg {}, png {}\n",
                has("gnuplot") ? "yes" : "no (figures need it)",
-               has("ffmpeg") ? "yes" : "no (films become animated PNG)",
+               has("ffmpeg") ? "yes" : "no (animations become animated PNG)",
                report::has_png() ? "yes" : "no (build with libpng)");
   }
   if (blas.reference) {

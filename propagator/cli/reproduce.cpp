@@ -40,15 +40,15 @@ std::string seeds_text(const nlohmann::json& summary) {
 
 int print_rows(const std::vector<run::RowResult>& rows) {
   report::Table table(
-      {"row", "mode", "metric", "ours", "document", "band", "seeds"});
+      {"row", "mode", "metric", "ours", "published", "band", "seeds"});
   bool all_inside = true;
   for (const auto& [name, summary, max, inside] : rows) {
     all_inside = all_inside && inside;
-    const auto& document = summary.at("document");
+    const auto& published = summary.at("document");
     table.row(
         {name, summary.at("mode"), summary.at("metric"),
          report::scientific(summary.at("value")),
-         document.is_null() ? "-" : report::scientific(document),
+         published.is_null() ? "-" : report::scientific(published),
          max == 0
              ? "-"
              : fmt::format("{} {:.2e}", inside ? "within" : "outside", max),
@@ -76,9 +76,9 @@ int reproduce(ReproduceArguments& o) {
 void add_reproduce(CLI::App& app, Action& action) {
   const auto o = std::make_shared<ReproduceArguments>();
   auto* verb = app.add_subcommand(
-      "reproduce", "Train and test rows of a document, beside its numbers");
+      "reproduce", "Train and test rows of a publication, beside its numbers");
   verb->footer(
-      "A row is a configuration with `reproduce.most`, the largest value of "
+      "A row is a configuration with `reproduce.max`, the largest value of "
       "its metric that\ncounts as reproduced; a row outside it ends the "
       "program with 6. What is trained already\nis not trained again, and a "
       "row that was stopped goes on.\nOUT has TASK/ROW.json of each row, and "
@@ -88,7 +88,7 @@ void add_reproduce(CLI::App& app, Action& action) {
       "  propagator reproduce forecast/base-block --device cuda --precision "
       "tf32\n"
       "  propagator reproduce forecast --seeds 3\n"
-      "  propagator reproduce 'locate/document-*'     # its four curves\n"
+      "  propagator reproduce 'locate/lecture-*'      # its four curves\n"
       "  propagator reproduce solve/wave-kan solve/wave-spformer-rope --device "
       "cuda");
   verb->add_option("rows", o->request.rows,

@@ -6,9 +6,6 @@
 #include <algorithm>
 #include <charconv>
 #include <cmath>
-#include <functional>
-
-#include "propagator/core/files.h"
 
 namespace propagator::config {
 namespace {
@@ -37,68 +34,6 @@ void parse_number(const std::string& text, const Meta& meta, const char* noun,
   value = parsed;
 }
 
-std::string place(const std::string& name, const YAML::Mark& mark) {
-  return mark.is_null()
-             ? name
-             : fmt::format("{}:{}:{}", name, mark.line + 1, mark.column + 1);
-}
-
-// An item of a list: a value, or `place: equation`, which YAML takes for a
-// map of one entry.
-std::string item_text(const YAML::Node& item) {
-  if (item.IsScalar()) return item.Scalar();
-  if (!item.IsMap() || item.size() != 1 || !item.begin()->second.IsScalar()) {
-    throw YAML::Exception(item.Mark(), "expected one line of text");
-  }
-  return fmt::format("{}: {}", item.begin()->first.Scalar(),
-                     item.begin()->second.Scalar());
-}
-
-// No configuration nests deeper; one that does refers to itself.
-constexpr int kDeepest = 16;
-
-// Its items, a line each; an empty line is none.
-Document::Entry list_entry(
-    const YAML::Node& list,
-    const std::function<std::string(const YAML::Node&)>& place_of) {
-  Document::Entry entry{"", place_of(list), true};
-  for (const auto& item : list) {
-    const auto text = item_text(item);
-    entry.text += text + "\n";
-    if (!text.empty()) entry.items.push_back(place_of(item));
-  }
-  return entry;
-}
-
-void flatten(const YAML::Node& node, const std::string& path,
-             const std::string& name, int depth,
-             std::map<std::string, Document::Entry>& entries) {
-  const auto fail = [&](const YAML::Mark& mark, const std::string& what) {
-    throw ConfigError(path,
-                      fmt::format("{}: {}{}", place(name, mark), path, what));
-  };
-  if (depth > kDeepest) fail(node.Mark(), ": sections nest too deeply");
-  if (node.IsMap()) {
-    for (const auto& item : node) {
-      const auto key = item.first.as<std::string>();
-      const auto full = path.empty() ? key : path + "." + key;
-      if (entries.contains(full)) {
-        throw ConfigError(full,
-                          fmt::format("{}: {} is set twice",
-                                      place(name, item.first.Mark()), full));
-      }
-      flatten(item.second, full, name, depth + 1, entries);
-    }
-  } else if (node.IsScalar()) {
-    entries[path] = {node.Scalar(), place(name, node.Mark())};
-  } else if (node.IsSequence()) {
-    entries[path] = list_entry(
-        node, [&](const YAML::Node& part) { return place(name, part.Mark()); });
-  } else if (depth > 0) {
-    fail(node.Mark(), ": expected a value");
-  }
-}
-
 size_t edit_distance(const std::string& a, const std::string& b) {
   std::vector<size_t> row(b.size() + 1);
   for (size_t j = 0; j <= b.size(); ++j) row[j] = j;
@@ -121,30 +56,6 @@ size_t shared_sections(const std::string& a, const std::string& b) {
       std::reverse_iterator(end), a.rend(),
       [](char character) { return character == '/' || character == '.'; });
   return static_cast<size_t>(last.base() - a.begin());
-}
-
-std::string leaf(const std::string& path) {
-  return path.substr(path.rfind('.') + 1);
-}
-
-// The key a user most likely meant: a list that was given as a section, a whole
-// path that is nearly this one, or the same leaf in another section.
-std::string suggestion(const Schema& schema, const std::string& path) {
-  const auto* outer = schema.find(path.substr(0, path.rfind('.')));
-  if (outer != nullptr && outer->type == Schema::kList) {
-    return fmt::format("{} is a list ({}): give items a line each, after '- '",
-                       outer->path, outer->meta.help);
-  }
-  std::vector<std::string> paths, same_leaf;
-  for (const auto& field : schema.fields()) {
-    paths.push_back(field.path);
-    if (leaf(field.path) == leaf(path)) same_leaf.push_back(field.path);
-  }
-  return did_you_mean(
-      path, paths,
-      same_leaf.empty()
-          ? "`propagator check CONFIG` prints every key"
-          : fmt::format("did you mean {}?", fmt::join(same_leaf, " or ")));
 }
 
 }  // namespace
@@ -189,6 +100,46 @@ std::string print(const std::vector<std::string>& value) {
   return fmt::format("{}", fmt::join(value, "\n"));
 }
 
+bool resume_may_change(Role role) {
+  switch (role) {
+    case Role::kTraining:
+    case Role::kLoss:
+    case Role::kEvaluation:
+    case Role::kReport:
+    case Role::kCompute:
+    case Role::kPlace:
+      return true;
+    default:
+      return false;
+  }
+}
+
+bool evaluation_may_change(Role role) {
+  switch (role) {
+    case Role::kInput:
+    case Role::kEvaluation:
+    case Role::kReport:
+    case Role::kCompute:
+    case Role::kPlace:
+      return true;
+    default:
+      return false;
+  }
+}
+
+bool is_hashed(Role role) {
+  return role != Role::kPlace && role != Role::kReport && role != Role::kLabel;
+}
+
+std::string Field::hash_text() const {
+  const auto& name = meta.formerly.empty() ? path : meta.formerly;
+  const auto value = get();
+  const auto former = std::ranges::find(
+      former_values, value, &std::pair<const std::string, std::string>::second);
+  return fmt::format("{}={}", name,
+                     former == former_values.end() ? value : former->first);
+}
+
 const Field* Schema::find(const std::string& path) const {
   const auto found = std::ranges::find(fields_, path, &Field::path);
   return found == fields_.end() ? nullptr : &*found;
@@ -201,129 +152,6 @@ void Schema::set_default(const std::string& path, const std::string& text) {
   }
   found->set(text);
   found->default_text = text;
-}
-
-Document Document::from_file(const std::filesystem::path& path) {
-  return from_file(path, 0);
-}
-
-Document Document::from_file(const std::filesystem::path& path, int depth) {
-  auto document = from_text(read_file(path), path.string());
-  if (document.entries_.empty()) {
-    throw ConfigError("", path.string() + ": the file has no keys",
-                      "a short one says `task: forecast`");
-  }
-  const auto base = document.entries_.extract("from");
-  if (base.empty()) return document;
-  const auto& [text, where, list, items] = base.mapped();
-  if (depth == kDeepest) {
-    throw ConfigError("from",
-                      fmt::format("{}: a file begins from itself", where));
-  }
-  const auto file = path.parent_path() / text;
-  if (list || !std::filesystem::is_regular_file(file)) {
-    throw ConfigError("from",
-                      fmt::format("{}: no file {}", where, file.string()),
-                      "a path beside this file");
-  }
-  auto inherited = from_file(file, depth + 1);
-  // Ours first: merge leaves what is there.
-  document.entries_.merge(inherited.entries_);
-  return document;
-}
-
-Document Document::from_text(const std::string& yaml, const std::string& name) {
-  Document document;
-  document.name_ = name;
-  try {
-    const auto documents = YAML::LoadAll(yaml);
-    if (documents.size() > 1) {
-      throw ConfigError("", name + ": expected one document, found a '---'");
-    }
-    const auto root = documents.empty() ? YAML::Node() : documents[0];
-    if (!root.IsMap() && !root.IsNull()) {
-      throw ConfigError("", name + ": expected `key: value` lines");
-    }
-    flatten(root, "", name, 0, document.entries_);
-  } catch (const YAML::Exception& error) {
-    throw ConfigError(
-        "", fmt::format("{}: {}", place(name, error.mark), error.msg),
-        yaml.find('\t') != std::string::npos
-            ? "YAML indents with blanks, not with tabs"
-            : "give items of a list a line each, after '- ', and put a text "
-              "with a ':' or a bracket in quotes");
-  }
-  return document;
-}
-
-void Document::override_with(const std::string& assignment) {
-  const auto equals = assignment.find('=');
-  if (equals == std::string::npos || equals == 0) {
-    throw UsageError(fmt::format("-s {}: expected key=value", assignment),
-                     "for example -s schedule.lr=3e-4");
-  }
-  const auto path = assignment.substr(0, equals);
-  const auto text = assignment.substr(equals + 1);
-  const auto where = "-s " + assignment;
-  if (!text.starts_with('[')) {
-    set(path, text, where);
-    return;
-  }
-  try {
-    entries_[path] =
-        list_entry(YAML::Load(text), [&](const YAML::Node&) { return where; });
-  } catch (const YAML::Exception& error) {
-    throw UsageError(fmt::format("{}: {}", where, error.msg),
-                     "a list is written [a, b]");
-  }
-}
-
-void Document::set(const std::string& path, const std::string& text,
-                   const std::string& where) {
-  entries_[path] = {text, where};
-}
-
-std::optional<std::string> Document::get(const std::string& path) const {
-  const auto found = entries_.find(path);
-  if (found == entries_.end()) return std::nullopt;
-  return found->second.text;
-}
-
-void Document::apply_to(const Schema& schema) const {
-  for (const auto& [path, entry] : entries_) {
-    const Field* field = schema.find(path);
-    if (field == nullptr) {
-      throw ConfigError(path,
-                        fmt::format("{}: unknown key {}", entry.where, path),
-                        suggestion(schema, path));
-    }
-    if (entry.list && field->type != Schema::kList) {
-      throw ConfigError(
-          path, fmt::format("{}: {}: expected a single value, got a list",
-                            entry.where, path));
-    }
-    try {
-      field->set(entry.text);
-    } catch (const std::invalid_argument& error) {
-      throw ConfigError(path, fmt::format("{}: {}: {}, got '{}'", entry.where,
-                                          path, error.what(), entry.text));
-    }
-  }
-}
-
-void Document::rethrow_with_place(const ConfigError& error) const {
-  const auto found = entries_.find(error.key());
-  auto where = fmt::format("{}: {} (default)", name_, error.key());
-  if (found != entries_.end()) {
-    const auto& entry = found->second;
-    const bool has_item =
-        error.item() >= 0 && error.item() < std::ssize(entry.items);
-    where = fmt::format(
-        "{}: {}",
-        has_item ? entry.items[static_cast<size_t>(error.item())] : entry.where,
-        error.key());
-  }
-  throw ConfigError(error.key(), where + ": " + error.what(), error.hint());
 }
 
 namespace {
@@ -385,12 +213,13 @@ std::string to_yaml(const Schema& schema, bool with_help) {
 std::string to_help(const Schema& schema) {
   std::string text;
   for (const auto& field : schema.fields()) {
-    text += fmt::format(
-        "  {:<26} {}{}\n  {:<26}   {}{}, default {}\n", field.path,
-        field.meta.help,
-        field.meta.unit.empty() ? "" : " [" + field.meta.unit + "]", "",
-        field.type, bounds_text(field.meta),
-        field.default_text.empty() ? "(empty)" : field.default_text);
+    text +=
+        fmt::format("  {:<26} {}{}\n  {:<26}   {}{}, default {}, role {}\n",
+                    field.path, field.meta.help,
+                    field.meta.unit.empty() ? "" : " [" + field.meta.unit + "]",
+                    "", field.type, bounds_text(field.meta),
+                    field.default_text.empty() ? "(empty)" : field.default_text,
+                    name_of(field.role));
   }
   return text;
 }

@@ -17,20 +17,57 @@
 
 namespace propagator::config {
 
+// What a field is for, which decides who may change it once a run is there.
+enum class Role {
+  kData,        // what is learned from, and the seed
+  kInput,       // a file of data, in whose place an evaluation may read another
+  kModel,       // what the tensors of a checkpoint belong to
+  kTraining,    // how the weights are found
+  kLoss,        // what training descends on
+  kEvaluation,  // how a trained model is tested
+  kReport,      // what its page shows
+  kCompute,     // how the same is computed: in which precision, from where
+  kPlace,       // on which machine, and how long
+  kLabel,       // what a run is called and compared with
+};
+
+// Whether `resume` or an evaluation may change a field of a run that is there,
+// and whether the field decides numbers, so that a hash has it.
+bool resume_may_change(Role role);
+bool evaluation_may_change(Role role);
+bool is_hashed(Role role);
+
 // What a field's declaration says beside its name and default.
 struct Meta {
   std::string help;
   std::string unit = "";
   double min = -std::numeric_limits<double>::infinity();
   double max = std::numeric_limits<double>::infinity();
+  std::optional<Role> role = {};  // that of its section, unless it has its own
+  bool memory = false;            // whether less of it needs less memory
+  // The whole path that it had before it was renamed: still read, with a
+  // warning, and what a hash has, so that the results of old runs match.
+  std::string formerly = "";
 };
 
 // The names of an enum's values: specialise it beside the enum,
 //   template <> struct Names<Mask> {
 //     static constexpr std::pair<Mask, const char*> all[] = {...};
 //   };
+// If values were renamed, `former` has pairs of a former and a present name.
 template <class Enum>
 struct Names;
+
+template <>
+struct Names<Role> {
+  using enum Role;
+  static constexpr std::pair<Role, const char*> all[] = {
+      {kData, "data"},     {kInput, "input"},
+      {kModel, "model"},   {kTraining, "training"},
+      {kLoss, "loss"},     {kEvaluation, "evaluation"},
+      {kReport, "report"}, {kCompute, "compute"},
+      {kPlace, "place"},   {kLabel, "label"}};
+};
 
 template <class Enum>
 std::string name_of(Enum value) {
@@ -64,10 +101,15 @@ Enum value_of(const std::string& text) {
 struct Field {
   std::string path;  // "model.heads"
   Meta meta;
+  Role role;
   std::string type;  // "integer", "number", "text", "yes/no", "a | b", "list"
-  std::string default_text;
-  std::function<void(const std::string&)> set;
-  std::function<std::string()> get;
+  std::string default_text = "";
+  std::function<void(const std::string&)> set = {};
+  std::function<std::string()> get = {};
+  std::map<std::string, std::string> former_values = {};  // to present ones
+
+  // "model.heads=16" under the names that it had at first.
+  std::string hash_text() const;
 };
 
 // Strict conversions; std::invalid_argument says what was expected.
@@ -102,7 +144,12 @@ class Schema {
 
   template <class T>
   void field(const std::string& name, T& value, Meta meta) {
-    Field f{prefix_ + name, std::move(meta), type_name<T>(), "", {}, {}};
+    const Role role = meta.role.value_or(role_);
+    Field f{prefix_ + name, std::move(meta), role, type_name<T>()};
+    if constexpr (requires { Names<T>::former; }) {
+      f.former_values.insert(std::begin(Names<T>::former),
+                             std::end(Names<T>::former));
+    }
     if constexpr (std::is_enum_v<T>) {
       f.set = [&value](const std::string& text) { value = value_of<T>(text); };
       f.get = [&value] { return name_of(value); };
@@ -116,13 +163,18 @@ class Schema {
     fields_.push_back(std::move(f));
   }
 
-  // A group of fields under `name`: `options` has a `describe(Schema&)`.
+  // A group of fields under `name`: `options` has a `describe(Schema&)`. They
+  // have the given role, or that of the section around them.
   template <class Options>
-  void section(const std::string& name, Options& options) {
-    const std::string outer = prefix_;
+  void section(const std::string& name, Options& options,
+               std::optional<Role> role = {}) {
+    const auto outer = prefix_;
+    const auto outer_role = role_;
     prefix_ += name + ".";
+    role_ = role.value_or(role_);
     options.describe(*this);
     prefix_ = outer;
+    role_ = outer_role;
   }
 
   // Another default for a field that is there already.
@@ -136,6 +188,7 @@ class Schema {
   static std::string type_name();
 
   std::string prefix_;
+  Role role_ = Role::kData;
   std::vector<Field> fields_;
 };
 
@@ -147,6 +200,9 @@ class Document {
     std::string where;  // "base.yaml:12:9" or "-s model.heads=3"
     bool list = false;
     std::vector<std::string> items = {};  // where those of a list stand
+    // A file's entries are above those of the file it begins from, and those of
+    // the command line above all.
+    int layer = 0;
   };
 
   // A file may begin with what another says: `from: ../problems/wave.yaml`, a
@@ -158,19 +214,28 @@ class Document {
   void override_with(const std::string& assignment);
   void set(const std::string& path, const std::string& text,
            const std::string& where);
+  // The same, beneath all that the document says under whatever name.
+  void suggest(const std::string& path, const std::string& text,
+               const std::string& where);
 
   std::optional<std::string> get(const std::string& path) const;
   const std::map<std::string, Entry>& entries() const { return entries_; }
 
-  // Sets every field that the document names. ConfigError messages carry
-  // place, key, what was expected and, for an unknown key, the nearest one.
-  void apply_to(const Schema& schema) const;
+  // Gives keys and values their present names; returns what to say of those
+  // that had former ones. ConfigError if one layer names a key both ways.
+  std::vector<std::string> rename_former(const Schema& schema);
+  // Does so, and sets every field that the document names. ConfigError messages
+  // carry place, key, what was expected and, for an unknown key, the nearest
+  // one.
+  std::vector<std::string> apply_to(const Schema& schema);
   // Puts the place of the key, or of its item, in front of an error that
   // validation raised later.
   [[noreturn]] void rethrow_with_place(const ConfigError& error) const;
 
  private:
   static Document from_file(const std::filesystem::path& path, int depth);
+  std::optional<std::string> rename_key(const Field& field);
+  std::optional<std::string> rename_value(const Field& field);
 
   std::map<std::string, Entry> entries_;
   std::string name_;
@@ -179,7 +244,7 @@ class Document {
 // The configuration as YAML, one line of help beside each field; reading it
 // back gives the same values.
 std::string to_yaml(const Schema& schema, bool with_help);
-// The fields as a table for --help: key, type, default, bounds, help.
+// The fields as a table for --help: key, type, default, bounds, role, help.
 std::string to_help(const Schema& schema);
 // The candidate nearest to `word` by edit distance, if any is near.
 std::optional<std::string> nearest(const std::string& word,

@@ -33,8 +33,7 @@ std::string hint(const std::exception& error) {
     return hinted->hint();
   }
   if (is_out_of_memory(error)) {
-    return "ask for less at a time: train.batch, eval.batch, "
-           "data.storage=stream, or points.per_axis of a problem";
+    return "ask for less at a time: smaller batches, fewer cases or points";
   }
   return "";
 }

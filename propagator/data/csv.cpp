@@ -81,7 +81,7 @@ class Lines {
       }
       cells.push_back(std::move(text));
     } else {
-      end = std::min(line.find(','), line.size());
+      end = static_cast<size_t>(std::ranges::find(line, ',') - line.begin());
       cells.emplace_back(trimmed(line.substr(0, end)));
     }
     if (end >= line.size()) return false;

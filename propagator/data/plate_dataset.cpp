@@ -25,14 +25,17 @@ void expect_shape(const TensorReader& reader, const std::string& path,
 }  // namespace
 
 void PlateDataOptions::describe(config::Schema& s) {
-  s.field(
-      "cases", cases,
-      {.help = "plates to solve; with a file, as many as it holds", .min = 10});
+  s.field("cases", cases,
+          {.help = "how many plates are solved; a file has its own number",
+           .min = 10});
   s.field("file", file,
-          {.help = "read the histories from this .h5 or .npz instead"});
+          {.help = "read the histories from this .h5 or .npz file instead",
+           .role = config::Role::kInput});
   s.field("storage", storage,
           {.help = "memory: keep all histories; stream: make each batch when "
-                   "it is used; auto: memory if a quarter of it suffices"});
+                   "it is used; auto: memory if a quarter of it suffices",
+           .role = config::Role::kCompute,
+           .memory = true});
 }
 
 PlateDataset::PlateDataset(const physics::HeatPlateOptions& plate,

@@ -25,7 +25,7 @@ void relu_backward(torch::Tensor dy, const torch::Tensor& y,
     relu_backward_cuda(dy, y, dbias, beside);
   } else {
     dy.mul_(y > 0);
-    dbias.add_(dy.sum(0));
+    if (dbias.defined()) dbias.add_(dy.sum(0));
   }
 }
 

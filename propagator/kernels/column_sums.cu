@@ -123,7 +123,9 @@ __global__ void __launch_bounds__(kThreads)
   if (threadIdx.x >= kColumns || column >= width) return;
 #pragma unroll
   for (int w = 1; w < kWarps; ++w) sum += sums[w][lane];
-  Real& out = column < split ? first[column] : second[column - split];
+  Real* part = column < split ? first : second;
+  if (part == nullptr) return;
+  Real& out = part[column < split ? column : column - split];
   out = kAdds ? out + sum : sum;
 }
 

@@ -34,7 +34,8 @@ void launch_normalised_column_sums(const Real* a, const Real* x,
                                    Real* workspace, cudaStream_t stream);
 
 // The second stage by itself. Partial sums (blocks, width) are added up over
-// the blocks; the first `split` columns go to `first`, the rest to `second`.
+// the blocks; the first `split` columns go to `first`, the rest to `second`. A
+// null one is not wanted.
 template <class Real>
 void launch_add_partials(const Real* partials, int64_t blocks, int64_t width,
                          int64_t split, Real* first, Real* second,

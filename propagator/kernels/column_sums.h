@@ -10,8 +10,9 @@ namespace propagator::kernels {
 torch::Tensor column_sums(const torch::Tensor& a);
 void add_column_sums(torch::Tensor out, const torch::Tensor& a);
 
-// The way back through y = relu(x + bias), in place of dy, with the gradient of
-// the bias, beside: dy ← dy where y > 0, else 0; dbias += Σ_n dy[n, :].
+// The backward pass of y = relu(x + bias), in place of dy, with the gradient of
+// the bias, beside: dy ← dy where y > 0, else 0; dbias += Σ_n dy[n, :]. An
+// undefined dbias is not wanted.
 void relu_backward(torch::Tensor dy, const torch::Tensor& y,
                    torch::Tensor dbias, Beside& beside);
 

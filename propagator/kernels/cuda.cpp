@@ -54,6 +54,7 @@ void relu_backward_cuda(torch::Tensor dy, const torch::Tensor& y,
     launch_relu_partials<Real>(pointer<Real>(dy), pointer<Real>(y), rows, width,
                                pointer<Real>(workspace),
                                getCurrentCUDAStream());
+    if (!dbias.defined()) return;
     beside.keep({workspace});
     beside.run([&] {
       launch_add_partials<Real>(
@@ -209,10 +210,11 @@ torch::Tensor layer_norm_backward_cuda(
         pointer<Real>(weight),
         residual.defined() ? pointer<Real>(residual) : nullptr,
         pointer<Real>(dx),
-        pointer<Real>(dweight),
-        pointer<Real>(dbias),
+        dweight.defined() ? pointer<Real>(dweight) : nullptr,
+        dbias.defined() ? pointer<Real>(dbias) : nullptr,
         pointer<Real>(workspace)};
     launch_layer_norm_gradient(in, getCurrentCUDAStream());
+    if (!in.has_sums()) return;
     beside.keep({workspace, dy});
     beside.run(
         [&] { launch_layer_norm_gradient_sums(in, getCurrentCUDAStream()); });

@@ -16,13 +16,17 @@ namespace propagator::models {
 void EventFormerOptions::describe(config::Schema& s) {
   s.field("positions", positions,
           {.help = "tokens carry the sensor's position too"});
-  s.field("width", width, {.help = "of a token", .min = 1, .max = 65536});
-  s.field("layers", layers, {.help = "of the encoder", .min = 1, .max = 1000});
-  s.field("heads", heads, {.help = "of the attention", .min = 1});
+  s.field("width", width,
+          {.help = "numbers of a token", .min = 1, .max = 65536});
+  s.field("layers", layers,
+          {.help = "layers of the encoder", .min = 1, .max = 1000});
+  s.field("heads", heads, {.help = "heads of the attention", .min = 1});
   s.field("feed_forward", feed_forward,
-          {.help = "width of the hidden layer", .min = 1, .max = 1e6});
+          {.help = "width of the encoder's feed-forward layers",
+           .min = 1,
+           .max = 1e6});
   s.field("dropout", dropout,
-          {.help = "part of the numbers that training leaves out",
+          {.help = "share of the numbers that training leaves out at random",
            .min = 0,
            .max = 0.99});
 }

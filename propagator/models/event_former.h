@@ -21,12 +21,12 @@ struct EventFormerOptions : LocatorOptions {
   std::shared_ptr<Locator> make(const DetectorShape& shape) const override;
 };
 
-// The transformer of document 002. Tokens of width C:
+// The transformer of the detector lecture. Tokens of width C:
 //   summary:   E_0
 //   sensor s:  E_s + w t_s + b (+ W x_s + c with positions), s = 1 … S,
 // E learned; times in ns and positions in m as they are. Sensors that were not
 // hit are padding. A post-norm encoder, then a linear layer from the summary
-// token to the place in m. The document leaves the unit of time open; in ns the
+// token to the place in m. The lecture leaves the unit of time open; in ns the
 // numbers reach 87, in s the network would see none.
 //
 // It has (S + 1) C + 2 C + 3 C + 3 parameters and those of the layers, and with

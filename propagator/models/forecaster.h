@@ -65,10 +65,10 @@ inline Forecaster& as_forecaster(torch::nn::Module& model) {
   return dynamic_cast<Forecaster&>(model);
 }
 
-// Document 000's own test of an autoregressive model: the input is the truth,
-// and pass by pass the next `stride` frames of it are replaced by the model's
-// output, each pass over the whole sequence. With published inputs the truth
-// leaks into every replaced frame.
+// The heat-plate paper's own test of an autoregressive model: the input is the
+// truth, and pass by pass the next `stride` frames of it are replaced by the
+// model's output, each pass over the whole sequence. With published inputs the
+// truth leaks into every replaced frame.
 torch::Tensor published_rollout(
     Forecaster& model, const torch::Tensor& truth, const torch::Tensor& alpha,
     int64_t stride, const std::function<void(int64_t)>& progress = {});

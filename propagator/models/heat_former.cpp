@@ -21,23 +21,28 @@ void HeatFormerOptions::describe(config::Schema& s) {
                    "one frame after the other"});
   s.field("inputs", inputs,
           {.help = "published lets hidden frames in through the residual "
-                   "stream (the document's leak)"});
+                   "stream (the leak of the heat-plate paper)"});
   s.field("embedding", embedding,
-          {.help = "of a frame: the document's 26*26*256 -> 512, or the same "
-                   "function collapsed"});
-  s.field(
-      "predicts", predicts,
-      {.help = "the field; its change from the last known frame; or that "
-               "from the last visible one, in units of the training cases"});
+          {.help = "how a frame becomes a token: by the heat-plate paper's "
+                   "26*26*256 -> 512, or by the same function collapsed"});
+  s.field("predicts", predicts,
+          {.help = "what the network gives: the field; its change from the "
+                   "last known frame; or that from the last visible one, in "
+                   "units of the training cases"});
   s.field("scaling", scaling,
           {.help = "case: shift and scale each case by its last visible frame, "
                    "which the heat equation allows"});
-  s.field("visible", visible, {.help = "frames that are given", .min = 1});
-  s.field("width", width, {.help = "of a token", .min = 4, .max = 65536});
-  s.field("layers", layers, {.help = "of the encoder", .min = 1, .max = 1000});
-  s.field("heads", heads, {.help = "of the attention", .min = 1});
+  s.field("visible", visible,
+          {.help = "frames that the network is given", .min = 1});
+  s.field("width", width,
+          {.help = "numbers of a token", .min = 4, .max = 65536});
+  s.field("layers", layers,
+          {.help = "layers of the encoder", .min = 1, .max = 1000});
+  s.field("heads", heads, {.help = "heads of the attention", .min = 1});
   s.field("feed_forward", feed_forward,
-          {.help = "width of the hidden layer", .min = 1, .max = 1e6});
+          {.help = "width of the encoder's feed-forward layers",
+           .min = 1,
+           .max = 1e6});
 }
 
 void HeatFormerOptions::validate(const FieldShape& shape) const {

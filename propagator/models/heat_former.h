@@ -30,7 +30,7 @@ struct HeatFormerOptions : ForecasterOptions {
   std::shared_ptr<Forecaster> make(const FieldShape& shape) const override;
 };
 
-// The transformer of document 000: each frame is a token,
+// The transformer of the heat-plate paper: each frame is a token,
 //   x_t = embedding(frame_t) + time encoding_t + W_α α + b_α,
 // then a pre-norm encoder, one more LayerNorm, and a projection to a frame.
 //

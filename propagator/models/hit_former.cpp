@@ -22,14 +22,18 @@ constexpr double kLeastDeviation = 1e-5;  // of the detector's size
 void HitFormerOptions::describe(config::Schema& s) {
   s.field("unhit", unhit,
           {.help = "sensors that were not hit are tokens as well"});
-  s.field("width", width, {.help = "of a token", .min = 1, .max = 65536});
-  s.field("layers", layers, {.help = "of the encoder", .min = 1, .max = 1000});
-  s.field("heads", heads, {.help = "of the attention", .min = 1});
+  s.field("width", width,
+          {.help = "numbers of a token", .min = 1, .max = 65536});
+  s.field("layers", layers,
+          {.help = "layers of the encoder", .min = 1, .max = 1000});
+  s.field("heads", heads, {.help = "heads of the attention", .min = 1});
   s.field("feed_forward", feed_forward,
-          {.help = "width of the hidden layer", .min = 1, .max = 1e6});
+          {.help = "width of the encoder's feed-forward layers",
+           .min = 1,
+           .max = 1e6});
   s.field("frequencies", frequencies,
-          {.help = "octaves of waves for places and times, the first with a "
-                   "period of twice the detector",
+          {.help = "octaves of sines and cosines that encode places and times, "
+                   "the first with a period of twice the detector",
            .min = 0,
            .max = 16});
 }

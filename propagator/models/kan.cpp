@@ -21,18 +21,19 @@ constexpr double kCoefficientBound = 0.1;
 }  // namespace
 
 void KanOptions::describe(config::Schema& s) {
-  s.field("widths", widths, {.help = "of the hidden layers, as 5,5"});
+  s.field("widths", widths, {.help = "widths of the hidden layers, as 5,5"});
   s.field("grid", grid,
           {.help = "intervals of the splines", .min = 1, .max = 10000});
   s.field("degree", degree,
-          {.help = "of the splines; they have one continuous derivative less",
+          {.help = "degree of the splines, which have one continuous "
+                   "derivative less",
            .min = 1,
            .max = 20});
   s.field("grid_low", grid_low, {.help = "where the splines' grid begins"});
-  s.field("grid_high", grid_high, {.help = "where it ends"});
+  s.field("grid_high", grid_high, {.help = "where the splines' grid ends"});
   s.field("scale_inputs", scale_inputs,
-          {.help = "from the domain to the grid; otherwise inputs are taken "
-                   "as they are"});
+          {.help = "scale inputs from the domain to the grid; otherwise they "
+                   "are taken as they are"});
 }
 
 std::vector<int64_t> KanOptions::hidden() const {

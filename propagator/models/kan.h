@@ -46,11 +46,11 @@ class KanLayerImpl : public torch::nn::Module {
 };
 TORCH_MODULE(KanLayer);
 
-// The Kolmogorov–Arnold network of document 003, layers D → widths → F. Inputs
-// are scaled from the domain to the grid of the splines, outside of which only
-// silu is left. With 2 inputs, 1 field and widths 5, 5 there are 40 edges of 8
-// coefficients, 12 knots and 2 scales, and 11 biases: 891, of which 411 are
-// trained.
+// The Kolmogorov–Arnold network of the S-Pformer paper, layers D → widths → F.
+// Inputs are scaled from the domain to the grid of the splines, outside of
+// which only silu is left. With 2 inputs, 1 field and widths 5, 5 there are 40
+// edges of 8 coefficients, 12 knots and 2 scales, and 11 biases: 891, of which
+// 411 are trained.
 class Kan : public FieldNet {
  public:
   Kan(const KanOptions& options, const FieldDomain& domain);

@@ -44,9 +44,9 @@ class Locator : public torch::nn::Module {
   // Sets the weights that training begins with; by default as nn/init.h does.
   virtual void initialise(int64_t seed);
 
-  // Shows how much the summary token looks at each sensor, (B, H, S) for each
-  // layer, at every forward; what is missing to one is its look at itself. An
-  // empty observer ends it.
+  // Shows how much the summary token attends to each sensor, (B, H, S) for each
+  // layer, at every forward; what is missing to one is its attention to itself.
+  // An empty observer ends it.
   using Observer =
       std::function<void(int64_t layer, const torch::Tensor& weights)>;
   void observe(Observer observer) { observer_ = std::move(observer); }

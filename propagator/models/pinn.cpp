@@ -5,8 +5,8 @@
 namespace propagator::models {
 
 void PinnOptions::describe(config::Schema& s) {
-  s.field("width", width, {.help = "of a hidden layer", .min = 1});
-  s.field("layers", layers, {.help = "hidden ones", .min = 1});
+  s.field("width", width, {.help = "width of a hidden layer", .min = 1});
+  s.field("layers", layers, {.help = "hidden layers", .min = 1});
 }
 
 void PinnOptions::validate(const FieldDomain&) const {}

@@ -11,7 +11,8 @@ using autodiff::Jet;
 using nn::apply_linear;
 
 void PinnMambaOptions::describe(config::Schema& s) {
-  s.field("width", width, {.help = "of a token", .min = 1, .max = 65536});
+  s.field("width", width,
+          {.help = "numbers of a token", .min = 1, .max = 65536});
   s.field("inner", inner,
           {.help = "channels of the mixer", .min = 1, .max = 65536});
   s.field("state", state,
@@ -21,8 +22,8 @@ void PinnMambaOptions::describe(config::Schema& s) {
            .min = 1,
            .max = 65536});
   s.field("convolution", convolution,
-          {.help = "tokens that the convolution before the scan sees; 0: none, "
-                   "as in the document's count",
+          {.help = "tokens that the convolution before the scan sees; 0 leaves "
+                   "it out, as the S-Pformer paper's number of parameters does",
            .min = 0,
            .max = 64});
   s.field("hidden", hidden,

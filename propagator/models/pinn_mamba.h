@@ -47,7 +47,8 @@ class MambaMixerImpl : public torch::nn::Module {
 };
 TORCH_MODULE(MambaMixer);
 
-// PINN-Mamba of document 003: a window of points is embedded, mixed once,
+// PINN-Mamba of the S-Pformer paper: a window of points is embedded, mixed
+// once,
 //   x = embed(points),   x = x + mixer(waves(x)),
 //   x = waves(x + mix(waves(x))),   u = head(x),
 // and read by PINNsFormer's head of two hidden layers; waves are w₁ sin + w₂

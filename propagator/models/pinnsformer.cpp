@@ -3,12 +3,15 @@
 namespace propagator::models {
 
 void PinnsFormerOptions::describe(config::Schema& s) {
-  s.field("width", width, {.help = "of a token", .min = 1});
-  s.field("heads", heads, {.help = "of attention", .min = 1});
-  s.field("blocks", blocks, {.help = "of encoder and decoder each", .min = 1});
+  s.field("width", width, {.help = "numbers of a token", .min = 1});
+  s.field("heads", heads, {.help = "heads of the attention", .min = 1});
+  s.field(
+      "blocks", blocks,
+      {.help = "blocks of the encoder, and as many of the decoder", .min = 1});
   s.field("feed_forward", feed_forward,
           {.help = "width of the blocks' hidden layers", .min = 1});
-  s.field("hidden", hidden, {.help = "width of the head's layers", .min = 1});
+  s.field("hidden", hidden,
+          {.help = "width of the head's hidden layers", .min = 1});
 }
 
 void PinnsFormerOptions::validate(const FieldDomain&) const {

@@ -30,7 +30,7 @@ std::unique_ptr<FieldNetOptions> spformer() {
 const Kinds<ForecasterOptions>& forecasters() {
   static const Kinds<ForecasterOptions> kinds{
       {"heat_former",
-       {"the transformer of document 000, honest or as published",
+       {"the transformer of the heat-plate paper, honest or as published",
         [] { return std::make_unique<HeatFormerOptions>(); }}},
   };
   return kinds;
@@ -57,9 +57,9 @@ const Kinds<FieldNetOptions>& field_nets() {
         [] { return std::make_unique<SirenOptions>(); }}},
       {"spformer", {"decoder over windows", spformer<kNone, kFourier>}},
       {"spformer-alibi",
-       {"the same, attention falls with distance", spformer<kAlibi, kFourier>}},
+       {"spformer, attention falls with distance", spformer<kAlibi, kFourier>}},
       {"spformer-rope",
-       {"the same, queries and keys turned by place", spformer<kRope, kUnit>}},
+       {"spformer, queries and keys rotated by place", spformer<kRope, kUnit>}},
       {"spformer-small",
        {"spformer with narrower layers, for a CPU (the default)",
         small_spformer}},
@@ -70,7 +70,7 @@ const Kinds<FieldNetOptions>& field_nets() {
 const Kinds<LocatorOptions>& locators() {
   static const Kinds<LocatorOptions> kinds{
       {"event_former",
-       {"the transformer of document 002, sensors by number",
+       {"the transformer of the detector lecture, sensors by number",
         [] { return std::make_unique<EventFormerOptions>(); }}},
       {"hit_former",
        {"a transformer over any set of sensors, with its uncertainty",

@@ -5,14 +5,16 @@
 namespace propagator::models {
 
 void SirenOptions::describe(config::Schema& s) {
-  s.field("width", width, {.help = "of a hidden layer", .min = 1});
-  s.field("layers", layers, {.help = "hidden ones", .min = 1});
+  s.field("width", width, {.help = "width of a hidden layer", .min = 1});
+  s.field("layers", layers, {.help = "hidden layers", .min = 1});
   s.field("first_w0", first_w0,
           {.help = "frequency of the first layer, over axes on [-1, 1]",
            .min = 1e-3,
            .max = 1e4});
   s.field("hidden_w0", hidden_w0,
-          {.help = "frequency of the others", .min = 1e-3, .max = 1e4});
+          {.help = "frequency of the layers after the first",
+           .min = 1e-3,
+           .max = 1e4});
 }
 
 std::shared_ptr<FieldNet> SirenOptions::make(const FieldDomain& domain) const {

@@ -33,22 +33,31 @@ int64_t feature_count(const SpFormerOptions& o, const FieldDomain& domain) {
 }  // namespace
 
 void SpFormerOptions::describe(config::Schema& s) {
-  s.field("width", width, {.help = "of a token", .min = 1});
-  s.field("heads", heads, {.help = "of attention", .min = 1});
-  s.field("blocks", blocks, {.help = "of attention and layers", .min = 1});
+  s.field("width", width, {.help = "numbers of a token", .min = 1});
+  s.field("heads", heads, {.help = "heads of the attention", .min = 1});
+  s.field("blocks", blocks,
+          {.help = "blocks of attention and feed-forward layers", .min = 1});
   s.field("feed_forward", feed_forward,
           {.help = "width of the blocks' hidden layers", .min = 1});
-  s.field("hidden", hidden, {.help = "width of the head's layers", .min = 1});
-  s.field("position", position, {.help = "relative positions in attention"});
+  s.field("hidden", hidden,
+          {.help = "width of the head's hidden layers", .min = 1});
+  s.field("position", position,
+          {.help = "encoding of relative positions in attention"});
   s.field("axes", axes,
-          {.help = "that they look at; space (the document) has no effect"});
-  s.field("features", features, {.help = "of a token, beside its coordinates"});
-  s.field("fourier", fourier, {.help = "frequencies of them", .min = 1});
+          {.help = "axes whose relative positions attention has; space, as in "
+                   "the S-Pformer paper, has no effect"});
+  s.field("features", features,
+          {.help = "features of a token beside its coordinates"});
+  s.field("fourier", fourier,
+          {.help = "frequencies of the Fourier features", .min = 1});
   s.field("fourier_scale", fourier_scale,
-          {.help = "their spread, in periods over the domain", .min = 0});
-  s.field(
-      "fourier_time", fourier_time,
-      {.help = "their spread along time; 0: as along the others", .min = 0});
+          {.help = "spread of the Fourier frequencies, in periods over the "
+                   "domain",
+           .min = 0});
+  s.field("fourier_time", fourier_time,
+          {.help = "spread of the Fourier frequencies along time; 0 takes "
+                   "that of the other variables",
+           .min = 0});
 }
 
 void SpFormerOptions::validate(const FieldDomain& domain) const {
@@ -57,27 +66,29 @@ void SpFormerOptions::validate(const FieldDomain& domain) const {
         "model.heads",
         fmt::format("expected a divisor of model.width ({})", width));
   }
-  // Around a ring two tokens of a window keep their distance, but in no
-  // direction.
+  // With a periodic variable two tokens of a window keep their distance, but in
+  // no direction.
   const bool by_distance =
       position == RelativePosition::kAlibi && axes == PositionAxes::kAll;
   if (domain.time_is_periodic && position != RelativePosition::kNone &&
       !by_distance) {
-    throw ConfigError("model.position",
-                      fmt::format("{} has no derivative by a time that is "
-                                  "periodic by the answer's form",
-                                  config::name_of(position)),
-                      "set model.position=none, or built_in=no to learn that "
-                      "it is periodic");
+    throw ConfigError(
+        "model.position",
+        fmt::format("{} has no derivative by a time that is "
+                    "periodic by the answer's form",
+                    config::name_of(position)),
+        "set model.position=none, or hard_constraints=no to learn that "
+        "it is periodic");
   }
   const int64_t pairs = width / heads / 2;
   if (position == RelativePosition::kRope &&
       (width / heads % 2 != 0 || pairs < position_axes(*this, domain))) {
-    throw ConfigError("model.position",
-                      fmt::format("rope turns pairs of channels, at least one "
-                                  "for each of {} axes: a head has {} channels",
-                                  position_axes(*this, domain), width / heads),
-                      "raise model.width or lower model.heads");
+    throw ConfigError(
+        "model.position",
+        fmt::format("rope rotates pairs of channels, at least one "
+                    "for each of {} axes: a head has {} channels",
+                    position_axes(*this, domain), width / heads),
+        "raise model.width or lower model.heads");
   }
 }
 

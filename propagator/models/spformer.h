@@ -5,7 +5,7 @@
 
 namespace propagator::models {
 
-// The variables that relative positions look at.
+// The variables that relative positions are taken along.
 enum class PositionAxes { kSpace, kAll };
 // What tokens carry beside their coordinates.
 enum class TokenFeatures { kFourier, kUnit };
@@ -36,7 +36,8 @@ struct SpFormerOptions : FieldNetOptions {
 //
 // position: rope or alibi put relative positions into the attention. A window
 // follows one point through time, so its tokens differ in time alone: axes:
-// space, as in document 003, then changes no score at all; axes: all does.
+// space, as in the S-Pformer paper, then changes no score at all; axes: all
+// does.
 class SpFormer : public FieldNet {
  public:
   SpFormer(const SpFormerOptions& options, const FieldDomain& domain);

@@ -43,10 +43,15 @@ struct Shape {
   }
 };
 
-// gradient of W += dyᵀ x
+// gradient of W += dyᵀ x, unless W is frozen
 void add_weight_gradient(const Tensor& gradient, const Tensor& dy,
                          const Tensor& x) {
-  product(gradient, dy.t(), x, {.add = gradient});
+  if (gradient.defined()) product(gradient, dy.t(), x, {.add = gradient});
+}
+
+// gradient of b += Σ_n dy[n, :], unless b is frozen
+void add_bias_gradient(const Tensor& gradient, const Tensor& dy) {
+  if (gradient.defined()) kernels::add_column_sums(gradient, dy);
 }
 
 // --- Attention to the visible tokens alone ----------------------------------
@@ -66,12 +71,19 @@ struct FoldingWeights {
   Tensor kv;             // (2 C, C)
 };
 
+// Of weights, or of their gradients, which are undefined for frozen ones.
 FoldingWeights folding_weights(const Tensor& qkv, const Tensor& output,
                                const Shape& s) {
   const int64_t c = s.width;
-  return {qkv.narrow(0, 0, c).view({s.heads, s.depth(), c}),
-          output.view({c, s.heads, s.depth()}).permute({1, 2, 0}),
-          qkv.narrow(0, c, 2 * c)};
+  FoldingWeights w;
+  if (qkv.defined()) {
+    w.query = qkv.narrow(0, 0, c).view({s.heads, s.depth(), c});
+    w.kv = qkv.narrow(0, c, 2 * c);
+  }
+  if (output.defined()) {
+    w.output = output.view({c, s.heads, s.depth()}).permute({1, 2, 0});
+  }
+  return w;
 }
 
 Folded fold(const Tensor& y, const LayerWeights& w, const Shape& s) {
@@ -108,10 +120,14 @@ Tensor fold_backward(const Folded& f, const Tensor& dkeys,
   product(s.by_head(dkv.narrow(1, c, c)), dv, weights.output.transpose(1, 2));
   beside.keep({dkv});
   beside.run([&] {
-    product(gradients.query, k.transpose(1, 2), dk,
-            {.scale = s.scale(), .add = gradients.query});
-    product(gradients.output.transpose(1, 2), dv.transpose(1, 2), v,
-            {.add = gradients.output.transpose(1, 2)});
+    if (gradients.query.defined()) {
+      product(gradients.query, k.transpose(1, 2), dk,
+              {.scale = s.scale(), .add = gradients.query});
+    }
+    if (gradients.output.defined()) {
+      const auto to = gradients.output.transpose(1, 2);
+      product(to, dv.transpose(1, 2), v, {.add = to});
+    }
     add_weight_gradient(gradients.kv, dkv, f.seen);
   });
   auto dseen = torch::empty_like(f.seen);
@@ -268,7 +284,7 @@ struct FusedLayer : torch::autograd::Function<FusedLayer<Attention>> {
     const auto grad = upstream[0].contiguous().view({-1, s.width});
     beside.run([&] {
       add_weight_gradient(gradient_of(w.down), grad, hidden);
-      kernels::add_column_sums(gradient_of(w.down_bias), grad);
+      add_bias_gradient(gradient_of(w.down_bias), grad);
     });
     auto dhidden = torch::empty_like(hidden);
     product(dhidden, grad, w.down);
@@ -320,7 +336,6 @@ struct FusedLinear : torch::autograd::Function<FusedLinear> {
     auto out = torch::empty({x.size(0), weight.size(0)}, x.options());
     product(out, x, weight.t(), {.bias = bias});
     context->save_for_backward({x, weight, bias});
-    context->saved_data["wanted"] = in.requires_grad();
     auto shape = in.sizes().vec();
     shape.back() = weight.size(0);
     return out.view(shape);
@@ -334,10 +349,10 @@ struct FusedLinear : torch::autograd::Function<FusedLinear> {
     Beside beside(x.device());
     beside.run([&] {
       add_weight_gradient(gradient_of(weight), dy, x);
-      kernels::add_column_sums(gradient_of(t[2]), dy);
+      add_bias_gradient(gradient_of(t[2]), dy);
     });
     Tensor dx;
-    if (context->saved_data["wanted"].toBool()) {
+    if (context->needs_input_grad(0)) {
       auto shape = upstream[0].sizes().vec();
       shape.back() = weight.size(1);
       dx = torch::empty(shape, x.options());
@@ -351,6 +366,7 @@ struct FusedLinear : torch::autograd::Function<FusedLinear> {
 }  // namespace
 
 Tensor gradient_of(const Tensor& parameter) {
+  if (!parameter.requires_grad()) return {};
   auto& gradient = parameter.mutable_grad();
   if (!gradient.defined()) gradient = torch::zeros_like(parameter);
   return gradient;

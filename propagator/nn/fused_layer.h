@@ -15,14 +15,17 @@ struct LayerWeights {
 };
 
 // Where the gradient of a parameter is kept; zeros are made if there is none.
+// Undefined for a frozen parameter, one that requires no gradient: whoever adds
+// gradients in place leaves out the work for it.
 torch::Tensor gradient_of(const torch::Tensor& parameter);
 
 // The layer with its backward written out, for training on a GPU, where each
 // of the few hundred small operators that autograd would make costs as much as
 // a product: residuals, biases and ReLU ride on the products, and gradients of
 // weights are added where the parameters keep them, beside the chain that
-// leads to dx. x (B, T, C) → (B, T, C), float32 or float64. Any device; the
-// gradients of the parameters themselves are not returned to autograd.
+// leads to dx. Frozen weights get none and cost none. x (B, T, C) → (B, T, C),
+// float32 or float64. Any device; the gradients of the parameters themselves
+// are not returned to autograd.
 torch::Tensor fused_layer(const torch::Tensor& x, const LayerWeights& weights,
                           int64_t heads, const PrefixMask& mask, double eps);
 

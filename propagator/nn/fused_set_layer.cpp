@@ -3,6 +3,8 @@
 #include <ATen/Dispatch.h>
 #include <torch/csrc/autograd/custom_function.h>
 
+#include <algorithm>
+
 #include "propagator/core/torch_compat.h"
 #include "propagator/kernels/set/set_layer.h"
 #include "propagator/nn/fused_layer.h"
@@ -25,7 +27,7 @@ constexpr int64_t kMostNumbers = 1 << 17;
 
 constexpr size_t kWeights = 12;
 
-// What is kept for the way back, behind the weights.
+// What is kept for the backward pass, behind the weights.
 struct Saved {
   Tensor attention, hidden, output;  // factors, or of no number
   Tensor begin, place;
@@ -53,10 +55,12 @@ SetLayerShape shape_of(const Saved& saved, int64_t tokens, int64_t hidden,
           .first = first};
 }
 
-// In the order of SetLayerWeights::all().
+// In the order of SetLayerWeights::all(); null for what is undefined.
 template <class Real>
 SetLayerNumbers<Real> numbers_of(const variable_list& w) {
-  const auto at = [&](size_t n) { return w[n].data_ptr<Real>(); };
+  const auto at = [&](size_t n) {
+    return w[n].defined() ? w[n].data_ptr<Real>() : nullptr;
+  };
   return {at(0), at(1), at(2), at(3), at(4),  at(5),
           at(6), at(7), at(8), at(9), at(10), at(11)};
 }
@@ -77,8 +81,8 @@ SetLayer<Real> layer_of(const SetLayerShape& s, const variable_list& weights,
 
 class FusedSetLayer : public torch::autograd::Function<FusedSetLayer> {
  public:
-  // The second tensor is one of the weights, so that the graph has this node
-  // where x needs no gradient.
+  // The second tensor is a weight that is trained, so that the graph has this
+  // node where x needs no gradient.
   static Tensor forward(AutogradContext* context, const Tensor& x,
                         const Tensor&, const PackedSets& sets,
                         const SetLayerWeights& weights,
@@ -152,7 +156,12 @@ Tensor fused_set_layer(const Tensor& x, const PackedSets& sets,
                        const SetLayerWeights& weights,
                        const SetLayerFactors& factors,
                        const SetLayerOptions& options) {
-  return FusedSetLayer::apply(x, weights.qkv, sets, weights, factors, options);
+  const auto all = weights.all();
+  const auto trained =
+      std::find_if(all.begin(), all.end(),
+                   [](const Tensor& w) { return w.requires_grad(); });
+  return FusedSetLayer::apply(x, trained == all.end() ? x : *trained, sets,
+                              weights, factors, options);
 }
 
 bool fused_set_layer_pays(const Tensor& tokens, const SetLayerWeights& weights,
@@ -164,7 +173,7 @@ bool fused_set_layer_pays(const Tensor& tokens, const SetLayerWeights& weights,
     return false;
   }
   for (const auto& w : weights.all()) {
-    if (!w.requires_grad() || w.scalar_type() != type) return false;
+    if (w.scalar_type() != type) return false;
   }
   const bool is_float = type == torch::kFloat32;
   const int64_t lanes = is_float ? Lanes<float>::kCount : Lanes<double>::kCount;

@@ -37,7 +37,8 @@ struct SetLayerOptions {
 // sets, (R, C) → (Q, C): of all tokens, or of the first of each set. It is one
 // node of the graph, on one thread of the CPU: with the few tokens of a small
 // step the calling of operations costs more than their work. Differentiable
-// once; the gradients of the weights are added in place (gradient_of).
+// once; the gradients of the weights that are trained are added in place
+// (gradient_of).
 torch::Tensor fused_set_layer(const torch::Tensor& x,
                               const kernels::PackedSets& sets,
                               const SetLayerWeights& weights,

@@ -122,28 +122,31 @@ std::pair<torch::Tensor, torch::Tensor> sine_modes(int64_t n, double h) {
 
 void HeatPlateOptions::describe(config::Schema& s) {
   s.field("configuration", configuration,
-          {.help = "edges: plain, fixed segments, or segments at random"});
+          {.help = "edges of the plate: plain, with fixed hot and cold "
+                   "segments, or with segments at random"});
   s.field("rows", rows, {.help = "nodes from top to bottom", .min = 4});
   s.field("cols", cols, {.help = "nodes from left to right", .min = 4});
-  s.field("height", height,
-          {.help = "of the plate", .unit = "m", .min = 1e-9, .max = 1e9});
+  s.field(
+      "height", height,
+      {.help = "height of the plate", .unit = "m", .min = 1e-9, .max = 1e9});
   s.field("width", width,
-          {.help = "of the plate", .unit = "m", .min = 1e-9, .max = 1e9});
+          {.help = "width of the plate", .unit = "m", .min = 1e-9, .max = 1e9});
   s.field("frames", frames,
-          {.help = "of a history, the initial one included", .min = 2});
+          {.help = "frames of a history, the initial one included", .min = 2});
   s.field("time_step", time_step,
           {.help = "cfl: a fraction of each case's stable step (then alpha "
                    "does nothing); fixed: one step for all"});
   s.field("cfl", cfl,
-          {.help = "that fraction of the largest stable step",
+          {.help = "time step as a fraction of the largest stable one",
            .min = 1e-6,
            .max = 1});
   s.field("dt", dt,
-          {.help = "the fixed step; 0: cfl times the stable step of alpha_max",
+          {.help = "time step of time_step: fixed; 0 takes cfl times the "
+                   "stable step of alpha_max",
            .unit = "s",
            .min = 0});
   s.field("alpha_min", alpha_min,
-          {.help = "least diffusivity", .unit = "m2/s", .min = 1e-12});
+          {.help = "smallest diffusivity", .unit = "m2/s", .min = 1e-12});
   s.field("alpha_max", alpha_max,
           {.help = "largest diffusivity", .unit = "m2/s", .min = 1e-12});
   s.field("segment_start", segment_start,

@@ -15,7 +15,7 @@
 namespace propagator::report {
 namespace {
 
-constexpr int64_t kFilmFrames = 200, kPngFrames = 60;
+constexpr int64_t kVideoFrames = 200, kPngFrames = 60;
 
 constexpr Rgb kText{51, 51, 51}, kFrame{110, 110, 110}, kTrack{225, 225, 225};
 constexpr const char* kTitles[] = {"truth", "prediction", "error"};
@@ -62,7 +62,7 @@ int64_t width_of(const Numbers& texts) {
 }
 
 // Where everything lies; the same for all frames of a series.
-struct FilmLayout {
+struct FrameLayout {
   int64_t cell, field_width, field_height;
   int64_t column, height;    // the room of a panel
   Numbers values, errors;    // beside the bars
@@ -72,9 +72,9 @@ struct FilmLayout {
   int64_t image_width, image_height;
 };
 
-FilmLayout layout_of(const FieldSeries& series, const FieldRange& range) {
+FrameLayout layout_of(const FieldSeries& series, const FieldRange& range) {
   const int64_t rows = series.truth.size(2), columns = series.truth.size(3);
-  FilmLayout at{};
+  FrameLayout at{};
   at.cell = std::max<int64_t>(1, kPanel / std::max(rows, columns));
   at.field_width = columns * at.cell;
   at.field_height = rows * at.cell;
@@ -98,7 +98,7 @@ FilmLayout layout_of(const FieldSeries& series, const FieldRange& range) {
   at.time_y = at.panel_y + at.height + kLineGap + kCapital / 2;
   at.progress_y = at.time_y + Image::text_height() + kLineGap / 2;
 
-  // Even numbers, for films that store colours at half the resolution.
+  // Even numbers, for videos that store colours at half the resolution.
   const auto even = [](int64_t n) { return n + n % 2; };
   at.image_width = even(at.right + kMargin);
   at.image_height = even(at.progress_y + kProgressHeight + kMargin);
@@ -115,7 +115,7 @@ std::string fitted(std::string text, int64_t width) {
   return text + "...";
 }
 
-void draw_panel(Image& image, const FilmLayout& at, size_t panel,
+void draw_panel(Image& image, const FrameLayout& at, size_t panel,
                 const torch::Tensor& values, Scale scale, double low,
                 double high) {
   const std::string title = kTitles[panel];
@@ -128,7 +128,7 @@ void draw_panel(Image& image, const FilmLayout& at, size_t panel,
   image.field(x, y, at.cell, values, scale, low, high);
 }
 
-void draw_bar(Image& image, const FilmLayout& at, int64_t x, Scale scale,
+void draw_bar(Image& image, const FrameLayout& at, int64_t x, Scale scale,
               const Numbers& texts) {
   image.rectangle(x - 1, at.panel_y - 1, kBarWidth + 2, at.height + 2, kFrame);
   image.colour_bar(x, at.panel_y, kBarWidth, at.height, scale);
@@ -151,41 +151,42 @@ std::string_view bytes_of(const Image& image) {
 }
 
 // FileError if ffmpeg cannot do it.
-void write_film(const fs::path& path, const fs::path& ffmpeg,
-                const FieldSeries& series, const FieldRange& range,
-                int64_t index) {
-  const FilmLayout at = layout_of(series, range);
+void write_video(const fs::path& path, const fs::path& ffmpeg,
+                 const FieldSeries& series, const FieldRange& range,
+                 int64_t index) {
+  const FrameLayout at = layout_of(series, range);
   write_atomically(path, [&](const fs::path& temporary) {
-    Process film(ffmpeg, {"-loglevel",
-                          "error",
-                          "-y",
-                          "-f",
-                          "rawvideo",
-                          "-pix_fmt",
-                          "rgb24",
-                          "-s",
-                          fmt::format("{}x{}", at.image_width, at.image_height),
-                          "-r",
-                          fmt::format("{}", rate_of(series.times.size())),
-                          "-i",
-                          "-",
-                          "-c:v",
-                          "libx264",
-                          "-pix_fmt",
-                          "yuv420p",
-                          "-crf",
-                          "20",
-                          "-movflags",
-                          "+faststart",
-                          "-f",
-                          "mp4",
-                          fs::absolute(temporary).string()});
+    Process encoder(ffmpeg,
+                    {"-loglevel",
+                     "error",
+                     "-y",
+                     "-f",
+                     "rawvideo",
+                     "-pix_fmt",
+                     "rgb24",
+                     "-s",
+                     fmt::format("{}x{}", at.image_width, at.image_height),
+                     "-r",
+                     fmt::format("{}", rate_of(series.times.size())),
+                     "-i",
+                     "-",
+                     "-c:v",
+                     "libx264",
+                     "-pix_fmt",
+                     "yuv420p",
+                     "-crf",
+                     "20",
+                     "-movflags",
+                     "+faststart",
+                     "-f",
+                     "mp4",
+                     fs::absolute(temporary).string()});
     bool reading = true;
     for (size_t t = 0; reading && t < series.times.size(); ++t) {
-      reading = film.write(
+      reading = encoder.write(
           bytes_of(draw_frame(series, range, index, static_cast<int64_t>(t))));
     }
-    const auto [status, output] = film.wait();
+    const auto [status, output] = encoder.wait();
     if (!reading || status != 0) {
       throw FileError(fmt::format("ffmpeg ended with {}\n{}", status, output));
     }
@@ -201,7 +202,7 @@ Image draw_frame(const FieldSeries& series, const FieldRange& range,
   };
   const auto truth = in_float64(series.truth);
   const auto prediction = in_float64(series.prediction);
-  const FilmLayout at = layout_of(series, range);
+  const FrameLayout at = layout_of(series, range);
   const int64_t width = at.right - kMargin;
   Image image(at.image_width, at.image_height);
 
@@ -232,12 +233,12 @@ fs::path write_animation(const FieldSeries& series, int64_t index,
                          const fs::path& stem) {
   const FieldRange range = range_of(series, index);
   if (const auto ffmpeg = find_program("ffmpeg"); !ffmpeg.empty()) {
-    const fs::path film = fs::path(stem) += ".mp4";
+    const fs::path video = fs::path(stem) += ".mp4";
     try {
-      write_film(film, ffmpeg, series.thinned(kFilmFrames), range, index);
-      return film;
+      write_video(video, ffmpeg, series.thinned(kVideoFrames), range, index);
+      return video;
     } catch (const FileError& error) {
-      log::warn("{} could not be made: {}", film.string(), error.what());
+      log::warn("{} could not be made: {}", video.string(), error.what());
     }
   }
   if (!has_png()) return {};

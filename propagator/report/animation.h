@@ -11,9 +11,9 @@ namespace propagator::report {
 Image draw_frame(const FieldSeries& series, const FieldRange& range,
                  int64_t index, int64_t frame);
 
-// Case `index` as a film: `stem`.mp4 through ffmpeg, or without that program
-// `stem`.png, an animated PNG. Returns the file; empty if this machine has
-// neither ffmpeg nor libpng, or ffmpeg failed without libpng to stand in.
+// Case `index` as an animation: `stem`.mp4 through ffmpeg, or without that
+// program `stem`.png, an animated PNG. Returns the file; empty if this machine
+// has neither ffmpeg nor libpng, or ffmpeg failed without libpng to stand in.
 fs::path write_animation(const FieldSeries& series, int64_t index,
                          const fs::path& stem);
 

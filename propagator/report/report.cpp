@@ -131,8 +131,8 @@ void Report::figure(const std::string& name, const Figure& figure,
       Place{name, caption, !std::holds_alternative<HeatMaps>(figure), width});
 }
 
-void Report::film(const FieldSeries& series, int64_t index,
-                  const std::string& name, const std::string& caption) {
+void Report::animation(const FieldSeries& series, int64_t index,
+                       const std::string& name, const std::string& caption) {
   for (const char* ending : {".mp4", ".png"}) {
     std::error_code ignored;
     fs::remove(figures_.path() / (name + ending), ignored);
@@ -140,7 +140,7 @@ void Report::film(const FieldSeries& series, int64_t index,
   const auto file = write_animation(series, index, figures_.path() / name);
   if (file.empty()) {
     html(
-        "<p class=\"missing\">There is no film: this machine has neither "
+        "<p class=\"missing\">There is no animation: this machine has neither "
         "ffmpeg nor a build with libpng.</p>\n");
     return;
   }

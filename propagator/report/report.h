@@ -20,10 +20,10 @@ struct MapChoices {
   torch::Tensor maps;  // (product of the choices, R, C); NaN: hidden
 };
 
-// A page in the making: sections of text, tables, figures, a film, explorers.
-// What is added is written to the folder as it comes (figures/ beside the
-// page); `write` draws the figures and makes the page, one file that needs no
-// other and no network.
+// A page in the making: sections of text, tables, figures, an animation,
+// explorers. What is added is written to the folder as it comes (figures/
+// beside the page); `write` draws the figures and makes the page, one file that
+// needs no other and no network.
 //
 //   Report report("runs/quick", "report.html", "quick", "honest, 26 x 26");
 //   report.section("Result");
@@ -47,10 +47,10 @@ class Report {
 
   void figure(const std::string& name, const Figure& figure,
               const std::string& caption);
-  // Case `index` as a film.
-  void film(const FieldSeries& series, int64_t index, const std::string& name,
-            const std::string& caption);
-  // Fields to look at node by node, time by time.
+  // Case `index` as an animation.
+  void animation(const FieldSeries& series, int64_t index,
+                 const std::string& name, const std::string& caption);
+  // Fields to inspect node by node, time by time.
   void explorer(const FieldSeries& series);
   void explorer(const MapChoices& maps);
 

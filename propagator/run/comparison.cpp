@@ -90,20 +90,20 @@ report::Table number_table(const std::vector<ComparedRun>& runs) {
   return table;
 }
 
-// The keys whose values are not the same everywhere; a key that a run's model
-// does not have is "-".
+// The keys whose values are not the same everywhere, labels apart; a key that a
+// run's model does not have is "-".
 report::Table configuration_table(const std::vector<ComparedRun>& runs) {
   std::vector<std::string> header{"key"}, keys;
   std::set<std::string> seen;
   for (const auto& run : runs) {
     header.push_back(run.name);
     for (const auto& field : run.experiment->schema().fields()) {
+      if (field.role == config::Role::kLabel) continue;
       if (seen.insert(field.path).second) keys.push_back(field.path);
     }
   }
   report::Table table(header);
   for (const auto& key : keys) {
-    if (key == "name") continue;
     std::vector<std::string> cells{key};
     std::set<std::string> values;
     for (const auto& run : runs) {

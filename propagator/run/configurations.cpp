@@ -40,12 +40,23 @@ std::map<std::string, fs::path> known_problems() {
   return files_of("problems");
 }
 
+std::string present_config_name(const std::string& name) {
+  constexpr std::pair<std::string_view, std::string_view> kFormer[] = {
+      {"locate/document-", "locate/lecture-"}};
+  for (const auto& [former, present] : kFormer) {
+    if (!name.starts_with(former)) continue;
+    return fmt::format("{}{}", present, name.substr(former.size()));
+  }
+  return name;
+}
+
 fs::path find_config(const std::string& config) {
   if (fs::is_regular_file(config)) return config;
+  const auto asked = present_config_name(config);
   std::vector<std::string> names;
   for (const auto& known : {known_configs(), known_problems()}) {
     for (const auto& [name, path] : known) {
-      if (name == config) return path;
+      if (name == config || name == asked) return path;
       names.push_back(name);
     }
   }

@@ -11,6 +11,9 @@ namespace propagator::run {
 std::map<std::string, std::filesystem::path> known_configs();
 std::map<std::string, std::filesystem::path> known_problems();
 
+// The name of a configuration that may be given by its former one.
+std::string present_config_name(const std::string& name);
+
 // The file that `config` means: a path, or one of those names.
 std::filesystem::path find_config(const std::string& config);
 

@@ -16,14 +16,28 @@ constexpr size_t kLongestName = 255;
 }  // namespace
 
 void RunOptions::describe(config::Schema& s) {
-  s.field("task", task, {.help = "`propagator list` shows them"});
-  s.field("name", name, {.help = "of the run; empty: the file's name"});
-  s.field("seed", seed, {.help = "of data, weights and batches", .min = 0});
-  s.field("device", device, {.help = "auto, cpu, cuda, cuda:N or mps"});
+  using enum config::Role;
+  s.field("task", task,
+          {.help = "name of the task; `propagator list` shows the names"});
+  s.field("name", name,
+          {.help = "name of the run and of its folder; if it is empty, the "
+                   "configuration file's",
+           .role = kLabel});
+  s.field(
+      "seed", seed,
+      {.help = "seed of the random data, first weights and batches", .min = 0});
+  s.field("device", device,
+          {.help = "where to compute: auto, cpu, cuda, cuda:N or mps",
+           .role = kPlace});
   s.field("precision", precision,
-          {.help = "tf32 (CUDA) and bf16 round inside matrix products"});
+          {.help = "type of the numbers; tf32 (CUDA) and bf16 round inside "
+                   "matrix products",
+           .role = kCompute});
   s.field("threads", threads,
-          {.help = "on the CPU; 0: all cores", .min = 0, .max = 4096});
+          {.help = "CPU threads to compute with; 0 takes all cores",
+           .min = 0,
+           .max = 4096,
+           .role = kPlace});
 }
 
 void RunOptions::validate() const {
@@ -46,32 +60,41 @@ void RunOptions::validate() const {
 
 void ReportOptions::describe(config::Schema& s) {
   s.field("page", page, {.help = "write report.html when training ends"});
-  s.field("cases", cases, {.help = "that it shows", .min = 1, .max = 16});
+  s.field("cases", cases,
+          {.help = "how many cases of the test report.html shows",
+           .min = 1,
+           .max = 16});
 }
 
 void ReproduceOptions::describe(config::Schema& s) {
-  s.field("most", most,
+  s.field("max", max,
           {.help = "largest value of the first metric that counts as "
-                   "reproduced; 0: no limit",
-           .min = 0});
-  s.field("document", document,
-          {.help = "what the document claims for it; 0: what the task knows",
-           .min = 0});
-  s.field("seeds", seeds, {.help = "to train", .min = 1, .max = 1000});
+                   "reproduced; 0 sets no limit",
+           .min = 0,
+           .formerly = "reproduce.most"});
+  s.field("published", published,
+          {.help = "value that the publication gives for the first metric; 0 "
+                   "takes the one that the task knows",
+           .min = 0,
+           .formerly = "reproduce.document"});
+  s.field("seeds", seeds,
+          {.help = "how many seeds `propagator reproduce` trains with",
+           .min = 1,
+           .max = 1000});
 }
 
-Experiment::Experiment(const config::Document& document)
+Experiment::Experiment(config::Document document)
     : task_(tasks::make_task(document)) {
   run_.task = tasks::task_of(document);
   run_.describe(schema_);
   task_->describe(schema_);
   train_.describe(schema_);
-  schema_.section("report", report_);
-  schema_.section("reproduce", reproduce_);
+  schema_.section("report", report_, config::Role::kReport);
+  schema_.section("reproduce", reproduce_, config::Role::kLabel);
   for (const auto& [path, text] : task_->defaults()) {
     schema_.set_default(path, text);
   }
-  document.apply_to(schema_);
+  renamed_ = document.apply_to(schema_);
   try {
     run_.validate();
     task_->validate();
@@ -83,7 +106,7 @@ Experiment::Experiment(const config::Document& document)
 
 std::vector<std::string> Experiment::remarks(
     std::optional<int64_t> cases) const {
-  std::vector<std::string> remarks;
+  auto remarks = renamed_;
   for (const auto& all : {train_.unused_options(), task_->unused_options()}) {
     for (const auto& [key, why] : all) {
       for (const auto& field : schema_.fields()) {
@@ -105,9 +128,8 @@ std::vector<std::string> Experiment::remarks(
 
 std::string Experiment::hint_for_memory() const {
   std::vector<std::string> keys;
-  for (const char* key : {"train.batch", "eval.batch", "points.per_axis",
-                          "eval.per_axis", "data.storage"}) {
-    if (schema_.find(key) != nullptr) keys.push_back(key);
+  for (const auto& field : schema_.fields()) {
+    if (field.meta.memory) keys.push_back(field.path);
   }
   return fmt::format("ask for less at a time: {}", fmt::join(keys, ", "));
 }
@@ -115,12 +137,7 @@ std::string Experiment::hint_for_memory() const {
 std::string Experiment::hash() const {
   std::string text;
   for (const auto& field : schema_.fields()) {
-    const bool only_where = field.path == "name" || field.path == "device" ||
-                            field.path == "threads" ||
-                            field.path == "train.time_limit" ||
-                            field.path.starts_with("report.") ||
-                            field.path.starts_with("reproduce.");
-    if (!only_where) text += field.path + "=" + field.get() + "\n";
+    if (config::is_hashed(field.role)) text += field.hash_text() + "\n";
   }
   return sha256(text);
 }

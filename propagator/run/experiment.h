@@ -29,8 +29,8 @@ struct ReportOptions {
 };
 
 struct ReproduceOptions {
-  double most = 0;
-  double document = 0;
+  double max = 0;
+  double published = 0;
   int64_t seeds = 1;
 
   void describe(config::Schema& schema);
@@ -42,7 +42,7 @@ struct ReproduceOptions {
 class Experiment {
  public:
   // Reads, checks bounds and cross-checks; ConfigError with the place.
-  explicit Experiment(const config::Document& document);
+  explicit Experiment(config::Document document);
 
   const config::Schema& schema() const { return schema_; }
   tasks::Task& task() const { return *task_; }
@@ -56,15 +56,15 @@ class Experiment {
   const ReportOptions& report() const { return report_; }
   const ReproduceOptions& reproduce() const { return reproduce_; }
 
-  // What is set without effect, or has another one than it seems; `cases`: how
-  // many there are to train on, if that is known.
+  // What is set under a former name, without effect, or with another one than
+  // it seems; `cases`: how many there are to train on, if that is known.
   std::vector<std::string> remarks(std::optional<int64_t> cases) const;
 
   // Which of its keys make it need less memory.
   std::string hint_for_memory() const;
 
   // The resolved configuration, and the SHA-256 of all of it that decides the
-  // numbers (not the run's name, device, threads, time limit or report).
+  // numbers, which the fields' roles say.
   std::string yaml() const { return config::to_yaml(schema_, true); }
   std::string hash() const;
 
@@ -79,6 +79,7 @@ class Experiment {
   ReproduceOptions reproduce_;
   std::unique_ptr<tasks::Task> task_;
   config::Schema schema_;
+  std::vector<std::string> renamed_;  // what to say of keys with former names
   std::optional<double> session_limit_;
 };
 

@@ -24,7 +24,7 @@ struct Row {
 };
 
 // The configurations that `asked` means: one, or of a task ("locate", or a part
-// of it, "locate/document-*") all that have a band.
+// of it, "locate/lecture-*") all that have a band.
 std::vector<Row> find_rows(const std::string& asked) {
   const bool is_part =
       asked.ends_with('*') && asked.find('/') != std::string::npos;
@@ -35,8 +35,8 @@ std::vector<Row> find_rows(const std::string& asked) {
     names.push_back(name);
     if (name == asked) return {{name, file}};
     if (!name.starts_with(begin)) continue;
-    const auto document = config::Document::from_file(file);
-    if (document.get("reproduce.most")) rows.push_back({name, file});
+    const Experiment experiment(config::Document::from_file(file));
+    if (experiment.reproduce().max > 0) rows.push_back({name, file});
   }
   if (rows.empty()) {
     throw UsageError(
@@ -53,7 +53,7 @@ std::vector<Row> find_rows(const std::vector<std::string>& asked) {
   };
   std::vector<Row> rows;
   for (const auto& one : asked) {
-    for (const auto& row : find_rows(one)) {
+    for (const auto& row : find_rows(present_config_name(one))) {
       if (std::ranges::find(rows, row.name, &Row::name) != rows.end()) continue;
       if (!rows.empty() && task_of(row.name) != task_of(rows[0].name)) {
         throw UsageError(
@@ -151,7 +151,7 @@ json summarise(const ReproduceRequest& request, const Row& row,
     seconds += result.record.at("training_seconds").get<double>();
   }
   const auto [least, largest] = std::ranges::minmax(seeds);
-  const double stated = experiment.reproduce().document;
+  const double stated = experiment.reproduce().published;
   const auto published =
       stated > 0 ? std::optional(stated) : typical.evaluation.published;
   const auto& record = typical.record;
@@ -161,7 +161,7 @@ json summarise(const ReproduceRequest& request, const Row& row,
           {"value", value_of(typical)},
           {"spread", largest - least},
           {"document", published ? json(*published) : nullptr},
-          {"band", {0, experiment.reproduce().most}},
+          {"band", {0, experiment.reproduce().max}},
           {"seeds", seeds},
           {"failed", failed},
           {"device", record.at("device")},
@@ -241,7 +241,7 @@ Reproduced reproduce(const ReproduceRequest& request, Observer& observer) {
     const auto file = request.out / (row.name + ".json");
     write_file_atomically(file, summary.dump(2) + "\n");
     log::info("written {}", file.string());
-    const double max = experiment->reproduce().most;
+    const double max = experiment->reproduce().max;
     reproduced.rows.push_back(
         {row.name, summary, max,
          max == 0 || summary.at("value").get<double>() <= max});

@@ -9,7 +9,7 @@ namespace propagator::run {
 // Which rows to train and test, and how.
 struct ReproduceRequest {
   // Tasks ("locate": all its rows that have a band), rows, or the beginnings
-  // of some ("locate/document-*"); of one task.
+  // of some ("locate/lecture-*"); of one task.
   std::vector<std::string> rows;
   std::filesystem::path runs = "runs/reproduce", out = "results";
   int64_t seeds = 0;  // 0: as many as each row says

@@ -2,43 +2,33 @@
 
 #include <fmt/format.h>
 
-#include <algorithm>
-
 #include "propagator/core/error.h"
 #include "propagator/core/files.h"
+#include "propagator/core/log.h"
 
 namespace propagator::run {
 namespace {
 
-// To compute, not what.
-bool says_where(const std::string& key) {
-  return key == "device" || key == "precision" || key == "threads";
-}
-
-bool begins_with_one_of(const std::string& key,
-                        const std::vector<std::string>& starts) {
-  return std::ranges::any_of(
-      starts, [&](const std::string& start) { return key.starts_with(start); });
-}
-
 // A run and its checkpoints differ at most in what `resume` has changed, and in
 // where they were computed.
 void expect_checkpoint_of(const train::RunDirectory& run,
+                          const config::Schema& schema,
                           const fs::path& checkpoint) {
-  const auto may_differ = [](const std::string& key) {
-    return key == "name" || key.starts_with("reproduce.") || says_where(key) ||
-           begins_with_one_of(key, resumable_keys());
-  };
-  const auto mine = run.read_config();
-  const auto other = config::Document::from_text(
+  auto mine = run.read_config();
+  auto other = config::Document::from_text(
       train::load_config(checkpoint), (checkpoint / "config.yaml").string());
-  for (const auto& [key, entry] : other.entries()) {
-    const auto found = mine.get(key);
-    if (!found || *found == entry.text || may_differ(key)) continue;
+  mine.rename_former(schema);
+  other.rename_former(schema);
+  for (const auto& field : schema.fields()) {
+    const auto here = mine.get(field.path), there = other.get(field.path);
+    if (!here || !there || *here == *there) continue;
+    const bool may_differ = config::resume_may_change(field.role) ||
+                            field.role == config::Role::kLabel;
+    if (may_differ) continue;
     throw UsageError(
         fmt::format("{} is of another run: it has {}={}, and {} has {}",
-                    checkpoint.string(), key, entry.text, run.path().string(),
-                    *found),
+                    checkpoint.string(), field.path, *there,
+                    run.path().string(), *here),
         "--from names a checkpoint of the run itself, whose config.yaml stays "
         "as it was trained");
   }
@@ -53,15 +43,15 @@ Run::Run(const fs::path& folder, const OpenOptions& options)
   if (options.for_pages && document.get("data.storage")) {
     document.set("data.storage", "stream", "a page");
   }
-  change_run(document, options.change,
-             {"eval.", "report.", "data.file", "data.storage"});
+  change_run(document, options.change, config::evaluation_may_change);
   experiment_ = std::make_unique<Experiment>(document);
   runtime_ = experiment_->make_runtime();
   scope_ = std::make_unique<RuntimeScope>(runtime_, experiment_->run().threads);
   const auto& task = experiment_->task();
   model_ = task.make_model();
   model_->to(runtime_.device, runtime_.dtype());
-  const auto path = choose_checkpoint(*directory_, options.from);
+  const auto path = choose_checkpoint(*directory_, experiment_->schema(),
+                                      options.from);
   checkpoint_ = path.filename().string();
   auto weights = train::load_weights(path, options.weights);
   for (const auto& name : task.former_parameters()) weights.erase(name);
@@ -75,36 +65,37 @@ void Run::prepare_data() const {
 }
 
 void change_run(config::Document& document, const Change& change,
-                const std::vector<std::string>& allowed) {
+                bool (*may_change)(config::Role)) {
   if (!change) return;
+  const Experiment trained(document);
+  const auto& schema = trained.schema();
+  document.rename_former(schema);
   const auto before = document.entries();
   change(document);
+  // Of what was asked for: the run's own file is the program's affair.
+  for (const auto& renamed : document.rename_former(schema)) {
+    log::warn("{}", renamed);
+  }
   for (const auto& [key, entry] : document.entries()) {
     const auto old = before.find(key);
     if (old != before.end() && old->second.text == entry.text) continue;
-    if (!says_where(key) && !begins_with_one_of(key, allowed)) {
-      throw ConfigError(
-          key,
-          fmt::format("{}: {} belongs to the run and cannot be changed here",
-                      entry.where, key),
-          "train another run with it: propagator train … --name NAME");
-    }
+    const auto* field = schema.find(key);
+    if (field == nullptr || may_change(field->role)) continue;
+    throw ConfigError(
+        key,
+        fmt::format("{}: {} belongs to the run and cannot be changed here",
+                    entry.where, key),
+        "train another run with it: propagator train … --name NAME");
   }
 }
 
-const std::vector<std::string>& resumable_keys() {
-  static const std::vector<std::string> keys{
-      "train.", "schedule.", "optimizer.",  "report.",
-      "loss.",  "eval.",     "data.storage"};
-  return keys;
-}
-
 fs::path choose_checkpoint(const train::RunDirectory& run,
+                           const config::Schema& schema,
                            const std::string& from) {
   if (!from.empty()) {
     for (const auto& path : {fs::path(from), run.checkpoints() / from}) {
       if (!fs::is_directory(path)) continue;
-      expect_checkpoint_of(run, path);
+      expect_checkpoint_of(run, schema, path);
       return path;
     }
     std::string names;
@@ -119,7 +110,7 @@ fs::path choose_checkpoint(const train::RunDirectory& run,
         fmt::format("{} has no checkpoint yet", run.path().string()),
         "`propagator resume` starts it again");
   }
-  expect_checkpoint_of(run, all.back());
+  expect_checkpoint_of(run, schema, all.back());
   return all.back();
 }
 

@@ -69,17 +69,16 @@ inline Run open(const std::filesystem::path& folder,
   return {folder, options};
 }
 
-// Changes the configuration of a run that exists: only keys that begin with
-// one of `allowed`, or say where to compute. The others made its weights and
-// its split into training and test; ConfigError.
+// Changes the configuration of a run that exists: only keys whose role
+// `may_change`. The others made its weights and its split into training and
+// test; ConfigError.
 void change_run(config::Document& document, const Change& change,
-                const std::vector<std::string>& allowed);
+                bool (*may_change)(config::Role));
 
-// What begins the keys that a resumed run may change.
-const std::vector<std::string>& resumable_keys();
-
-// A run's newest checkpoint, or the one of its own that `from` names.
+// A run's newest checkpoint, or the one of its own that `from` names; `schema`
+// is of the run's configuration.
 std::filesystem::path choose_checkpoint(const train::RunDirectory& run,
+                                        const config::Schema& schema,
                                         const std::string& from);
 
 // Returns what `work` does; if memory runs short, a DeviceError whose hint

@@ -33,11 +33,12 @@ void expect_same_precision(const train::Checkpoint& saved,
 // The first key of the loss that is another than the checkpoint's; else empty.
 std::string changed_loss(const train::Checkpoint& saved,
                          const Experiment& experiment) {
-  const auto before = config::Document::from_text(saved.config, "checkpoint");
-  const auto now = config::Document::from_text(experiment.yaml(), "run");
-  for (const auto& [key, entry] : now.entries()) {
-    if (!key.starts_with("loss.")) continue;
-    if (before.get(key).value_or(entry.text) != entry.text) return key;
+  auto before = config::Document::from_text(saved.config, "checkpoint");
+  before.rename_former(experiment.schema());
+  for (const auto& field : experiment.schema().fields()) {
+    if (field.role != config::Role::kLoss) continue;
+    const auto now = field.get();
+    if (before.get(field.path).value_or(now) != now) return field.path;
   }
   return "";
 }
@@ -63,8 +64,8 @@ std::string restore(const train::Checkpoint& saved,
         "a larger train.epochs goes on with it");
   }
   trainer.forget_best();
-  return fmt::format("; {} is another, so what is best is looked for anew",
-                     changed);
+  return fmt::format(
+      "; {} is another, so the best model is searched from here on", changed);
 }
 
 // Sets the trainer to a checkpoint. Returns what there is to say of it.
@@ -210,13 +211,14 @@ Trained resume(const fs::path& folder, const ResumeOptions& options,
   auto run = train::RunDirectory::open(folder);
   run.lock();
   auto document = run.read_config();
-  change_run(document, options.change, resumable_keys());
+  change_run(document, options.change, config::resume_may_change);
   Experiment experiment(document);
   if (options.time_limit) experiment.limit_time(*options.time_limit);
   const bool fresh =
       options.from.empty() && train::list_checkpoints(run.checkpoints()).empty();
   const auto checkpoint =
-      fresh ? fs::path() : choose_checkpoint(run, options.from);
+      fresh ? fs::path()
+            : choose_checkpoint(run, experiment.schema(), options.from);
   const auto open_folder = [&] {
     // What was changed holds from now on.
     write_file_atomically(run.config(), experiment.yaml());

@@ -22,8 +22,8 @@ struct Metric {
 struct Evaluation {
   nlohmann::json numbers = nlohmann::json::object();  // what was measured
   report::Table table{{}};                            // the numbers for people
-  std::vector<std::string> remarks;                   // to say below it
-  std::vector<Metric> metrics;                        // the most telling first
+  std::vector<std::string> remarks = {};              // to say below it
+  std::vector<Metric> metrics = {};                   // the most telling first
   // The result over time or whatever it runs along; our curve comes first.
   report::LinePlot curves = {};
   // The training has come to nothing, however it ended.

@@ -52,19 +52,28 @@ double last_digit(const torch::Tensor& values) {
 }  // namespace
 
 void LbfgsOptions::describe(config::Schema& s) {
+  // A checkpoint holds the pairs: their number is the run's.
   s.field("history", history,
-          {.help = "pairs of steps and gradient changes kept", .min = 1});
-  s.field("iterations", iterations, {.help = "for each step", .min = 1});
+          {.help = "pairs of a step and its change of the gradient that L-BFGS "
+                   "keeps",
+           .min = 1,
+           .role = config::Role::kModel});
+  s.field("iterations", iterations,
+          {.help = "iterations of L-BFGS in one training step", .min = 1});
   s.field("evaluations", evaluations,
-          {.help = "of the loss for each step, about", .min = 1});
+          {.help = "evaluations of loss and gradient after which a training "
+                   "step of L-BFGS ends",
+           .min = 1});
   s.field("lr", lr,
-          {.help = "first length tried along a direction",
+          {.help = "length of step that L-BFGS tries first along a direction",
            .min = 1e-12,
            .max = 1e3});
   s.field("tolerance_gradient", tolerance_gradient,
-          {.help = "stop at a gradient with no larger component", .min = 0});
+          {.help = "L-BFGS stops where no component of the gradient is larger",
+           .min = 0});
   s.field("tolerance_change", tolerance_change,
-          {.help = "stop at a smaller relative change of the loss, or step",
+          {.help = "L-BFGS stops where the loss, or the step, changes "
+                   "relatively less",
            .min = 0});
 }
 

@@ -11,18 +11,28 @@
 namespace propagator::train {
 
 void OptimizerOptions::describe(config::Schema& s) {
-  s.field("kind", kind, {.help = "how gradients become updates"});
+  s.field("kind", kind,
+          {.help = "how gradients become updates of the weights"});
   s.field("beta1", beta1,
-          {.help = "memory of the mean gradient", .min = 0, .max = 0.999999});
+          {.help = "share of Adam's mean gradient that a step keeps",
+           .min = 0,
+           .max = 0.999999});
   s.field("beta2", beta2,
-          {.help = "memory of the mean square", .min = 0, .max = 0.999999});
-  s.field("eps", eps, {.help = "added to the root mean square", .min = 0});
-  s.field("weight_decay", weight_decay,
-          {.help = "decoupled, for adamw and lamb", .min = 0, .max = 1});
+          {.help = "share of Adam's mean squared gradient that a step keeps",
+           .min = 0,
+           .max = 0.999999});
+  s.field("eps", eps,
+          {.help = "number added to the root mean square that Adam divides by",
+           .min = 0});
+  s.field(
+      "weight_decay", weight_decay,
+      {.help = "decoupled weight decay of adamw and lamb", .min = 0, .max = 1});
   s.field("bias_correction", bias_correction,
-          {.help = "of the moments' start at zero"});
-  s.field("handover", handover,
-          {.help = "steps of adam before lbfgs takes over", .min = 0});
+          {.help = "correct Adam's moments for their start at zero"});
+  s.field("adam_steps", adam_steps,
+          {.help = "Adam steps before L-BFGS",
+           .min = 0,
+           .formerly = "optimizer.handover"});
 }
 
 void OptimizerOptions::validate() const {

@@ -17,7 +17,7 @@ struct OptimizerOptions {
   double eps = 1e-8;
   double weight_decay = 0;
   bool bias_correction = true;
-  int64_t handover = 0;
+  int64_t adam_steps = 0;
 
   void describe(config::Schema& schema);
   void validate() const;

@@ -12,12 +12,12 @@ struct Rate {
   double lr;
 };
 
-// Document 000, equation 28 and, for challenge-2, equation 29.
-constexpr Rate kDocumentTable[] = {{1, 0},    {2, 1e-5},  {3, 1e-4}, {4, 5e-4},
-                                   {5, 1e-3}, {31, 5e-4}, {41, 1e-4}};
-constexpr Rate kDocumentLongTable[] = {{1, 0},     {2, 1e-5},  {3, 1e-4},
-                                       {4, 5e-4},  {41, 1e-4}, {101, 5e-5},
-                                       {201, 1e-5}};
+// The heat-plate paper, equation 28 and, for challenge-2, equation 29.
+constexpr Rate kPublishedTable[] = {{1, 0},    {2, 1e-5},  {3, 1e-4}, {4, 5e-4},
+                                    {5, 1e-3}, {31, 5e-4}, {41, 1e-4}};
+constexpr Rate kPublishedLongTable[] = {{1, 0},     {2, 1e-5},  {3, 1e-4},
+                                        {4, 5e-4},  {41, 1e-4}, {101, 5e-5},
+                                        {201, 1e-5}};
 
 double from_table(std::span<const Rate> table, int64_t epoch) {
   double lr = 0;
@@ -30,23 +30,29 @@ double from_table(std::span<const Rate> table, int64_t epoch) {
 }  // namespace
 
 void ScheduleOptions::describe(config::Schema& s) {
-  s.field("kind", kind, {.help = "of the learning rate over time"});
-  s.field(
-      "lr", lr,
-      {.help = "learning rate of constant and cosine", .min = 0, .max = 10});
+  s.field("kind", kind,
+          {.help = "how the learning rate changes in training; published and "
+                   "published-long are the heat-plate paper's tables by "
+                   "epoch"});
+  s.field("lr", lr,
+          {.help = "learning rate of constant, and the first one of cosine",
+           .min = 0,
+           .max = 10});
   s.field("lr_final", lr_final,
-          {.help = "where cosine ends", .min = 0, .max = 10});
+          {.help = "learning rate that cosine ends with", .min = 0, .max = 10});
   s.field("warmup", warmup,
-          {.help = "linear start", .unit = "steps", .min = 0});
+          {.help = "steps in which the learning rate rises linearly",
+           .unit = "steps",
+           .min = 0});
 }
 
 double learning_rate(const ScheduleOptions& o, int64_t step, int64_t epoch,
                      int64_t total_steps) {
-  if (o.kind == ScheduleKind::kDocument) {
-    return from_table(kDocumentTable, epoch);
+  if (o.kind == ScheduleKind::kPublished) {
+    return from_table(kPublishedTable, epoch);
   }
-  if (o.kind == ScheduleKind::kDocumentLong) {
-    return from_table(kDocumentLongTable, epoch);
+  if (o.kind == ScheduleKind::kPublishedLong) {
+    return from_table(kPublishedLongTable, epoch);
   }
   if (step < o.warmup) {
     return o.lr * static_cast<double>(step + 1) / static_cast<double>(o.warmup);

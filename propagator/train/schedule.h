@@ -4,7 +4,7 @@
 
 namespace propagator::train {
 
-enum class ScheduleKind { kConstant, kCosine, kDocument, kDocumentLong };
+enum class ScheduleKind { kConstant, kCosine, kPublished, kPublishedLong };
 
 struct ScheduleOptions {
   ScheduleKind kind = ScheduleKind::kCosine;
@@ -13,10 +13,10 @@ struct ScheduleOptions {
   int64_t warmup = 0;
 
   void describe(config::Schema& schema);
-  // The documents' tables have none but their own.
+  // A table by epoch has none but its own.
   int64_t warmup_steps() const {
-    const bool by_table =
-        kind == ScheduleKind::kDocument || kind == ScheduleKind::kDocumentLong;
+    const bool by_table = kind == ScheduleKind::kPublished ||
+                          kind == ScheduleKind::kPublishedLong;
     return by_table ? 0 : warmup;
   }
 };
@@ -24,7 +24,8 @@ struct ScheduleOptions {
 // The learning rate of step `step` (from 0) in epoch `epoch` (from 1).
 //   constant: lr after a linear warm-up;
 //   cosine: from lr down to lr_final at the last step, after the warm-up;
-//   document, document-long: the tables by epoch of document 000, for 100
+//   published, published-long: the tables by epoch of the heat-plate paper, for
+//   100
 //     epochs (base, challenge-1) and 300 epochs (challenge-2).
 double learning_rate(const ScheduleOptions& options, int64_t step,
                      int64_t epoch, int64_t total_steps);
@@ -39,8 +40,10 @@ struct Names<train::ScheduleKind> {
   static constexpr std::pair<train::ScheduleKind, const char*> all[] = {
       {kConstant, "constant"},
       {kCosine, "cosine"},
-      {kDocument, "document"},
-      {kDocumentLong, "document-long"}};
+      {kPublished, "published"},
+      {kPublishedLong, "published-long"}};
+  static constexpr std::pair<const char*, const char*> former[] = {
+      {"document", "published"}, {"document-long", "published-long"}};
 };
 
 }  // namespace propagator::config

@@ -61,54 +61,73 @@ void TrainOptions::describe(config::Schema& s) {
       s.field("epochs", o.epochs,
               {.help = "passes over the training cases", .min = 1});
       s.field("max_steps", o.max_steps,
-              {.help = "stop after this many steps instead; 0: epochs decide",
+              {.help = "steps after which training ends, whatever the epochs; "
+                       "0 lets the epochs decide",
                .min = 0});
       s.field("batch", o.batch,
-              {.help = "cases of one pass; 0: all", .min = 0});
+              {.help = "cases of one forward and backward pass; 0 takes all",
+               .min = 0,
+               .memory = true});
       s.field("accumulate", o.accumulate,
-              {.help = "passes whose gradients make one step", .min = 1});
+              {.help = "batches whose gradients make one step", .min = 1});
       s.field("clip", o.clip,
-              {.help = "largest gradient norm; 0: no limit", .min = 0});
+              {.help = "largest norm of a gradient, which longer ones are "
+                       "scaled down to; 0 sets no limit",
+               .min = 0});
       s.field("validate_every", o.validate_every,
-              {.help = "0: once an epoch", .unit = "steps", .min = 0});
+              {.help = "steps between validations; 0 validates once an epoch",
+               .unit = "steps",
+               .min = 0});
       s.field("validate_cases", o.validate_cases,
-              {.help = "of the validation split; 0: all", .min = 0});
+              {.help = "how many cases of the validation split are used; 0 "
+                       "uses all",
+               .min = 0});
       s.field("patience", o.patience,
-              {.help = "stop after this many validations without gain; 0: off",
+              {.help = "validations without gain after which training ends; 0 "
+                       "never ends it so",
                .min = 0});
       s.field("checkpoint_every", o.checkpoint_every,
-              {.help = "0: at each validation that finds the last one written",
+              {.help = "steps between checkpoints; 0 writes one at each "
+                       "validation that finds the last one written",
                .unit = "steps",
                .min = 0});
       s.field("checkpoint_minutes", o.checkpoint_minutes,
-              {.help = "and at least this often", .unit = "min", .min = 0.01});
+              {.help = "longest time between two checkpoints",
+               .unit = "min",
+               .min = 0.01});
       s.field("keep_checkpoints", o.keep_checkpoints,
-              {.help = "older ones are removed", .min = 1});
+              {.help = "how many checkpoints are kept; older ones are removed",
+               .min = 1});
       s.field("log_every", o.log_every,
-              {.help = "between lines of metrics", .unit = "steps", .min = 1});
+              {.help = "steps between lines of metrics.jsonl",
+               .unit = "steps",
+               .min = 1});
       s.field("time_limit", o.time_limit,
-              {.help = "checkpoint and stop after this; 0: none",
+              {.help = "time after which training writes a checkpoint and "
+                       "stops; 0 sets no limit",
                .unit = "s",
-               .min = 0});
+               .min = 0,
+               .role = config::Role::kPlace});
     }
   } section{*this};
-  s.section("train", section);
-  s.section("schedule", schedule);
-  s.section("optimizer", optimizer);
-  s.section("lbfgs", lbfgs);
+  using enum config::Role;
+  s.section("train", section, kTraining);
+  s.section("schedule", schedule, kTraining);
+  s.section("optimizer", optimizer, kTraining);
+  s.section("lbfgs", lbfgs, kTraining);
 }
 
 void TrainOptions::validate() const { optimizer.validate(); }
 
 std::vector<config::UnusedOption> TrainOptions::unused_options() const {
-  std::vector<config::UnusedOption> idle;
-  if (!by_quasi_newton_alone()) return idle;
+  std::vector<config::UnusedOption> unused;
+  if (!by_quasi_newton_alone()) return unused;
   for (const char* key :
        {"train.clip", "train.accumulate", "schedule.", "optimizer.beta",
         "optimizer.eps", "optimizer.bias_correction"}) {
-    idle.push_back({key, "it is for steps of Adam, and all are of L-BFGS"});
+    unused.push_back({key, "it is for steps of Adam, and all are of L-BFGS"});
   }
-  return idle;
+  return unused;
 }
 
 int64_t TrainOptions::steps_per_epoch(int64_t cases) const {
@@ -123,7 +142,7 @@ int64_t TrainOptions::total_steps(int64_t cases) const {
 
 std::optional<int64_t> TrainOptions::scheduled_steps(
     std::optional<int64_t> cases) const {
-  if (optimizer.kind == OptimizerKind::kLbfgs) return optimizer.handover;
+  if (optimizer.kind == OptimizerKind::kLbfgs) return optimizer.adam_steps;
   if (!cases && max_steps == 0 && batch > 0) return std::nullopt;
   return total_steps(cases.value_or(0));
 }
@@ -386,7 +405,7 @@ void Trainer::note_validation(const LossValues& loss) {
     return;
   }
   const bool fits = last_.total < best_value_;
-  const char* help = fits            ? "more data, or points drawn anew,"
+  const char* help = fits            ? "more data, or resampled points,"
                      : quasi_newton_ ? "more data"
                                      : "a lower schedule.lr or train.clip=1";
   log::warn(

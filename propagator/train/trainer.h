@@ -45,7 +45,7 @@ struct TrainOptions {
 
  private:
   bool by_quasi_newton_alone() const {
-    return optimizer.kind == OptimizerKind::kLbfgs && optimizer.handover == 0;
+    return optimizer.kind == OptimizerKind::kLbfgs && optimizer.adam_steps == 0;
   }
 };
 
@@ -83,7 +83,7 @@ class Trainer {
   bool is_done() const { return is_last() || out_of_patience(); }
   StopReason reason_to_stop() const;  // kFinished if there is none
   bool by_quasi_newton(int64_t step) const {
-    return quasi_newton_ && step >= options_.optimizer.handover;
+    return quasi_newton_ && step >= options_.optimizer.adam_steps;
   }
   bool converged() const { return quasi_newton_ && quasi_newton_->stopped(); }
   void read_step();  // its numbers into `last_`; NumericalError if bad

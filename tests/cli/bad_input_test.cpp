@@ -162,15 +162,16 @@ TEST_F(BadInput, KeysWithoutEffectAreNamed) {
        "derivatives has no effect"},
       {"heat -s optimizer.kind=adam -s schedule.warmup=161",
        "schedule.warmup is not over at step 160"},
-      {"heat -s optimizer.handover=5 -s schedule.warmup=6",
+      {"heat -s optimizer.adam_steps=5 -s schedule.warmup=6",
        "schedule.warmup is not over at step 5"},
   };
   for (const auto& [what, text] : cases) {
     expect(run(std::string("check ") + what), 0, text);
   }
-  const auto good = run(
-      "check heat -s built_in=no -s loss.initial=7 -s derivatives=published -s "
-      "optimizer.handover=9 -s train.clip=1 -s schedule.warmup=9");
+  const auto good =
+      run("check heat -s hard_constraints=no -s loss.initial=7 -s "
+          "derivatives=published -s "
+          "optimizer.adam_steps=9 -s train.clip=1 -s schedule.warmup=9");
   EXPECT_EQ(good.output.find("has no effect: "), std::string::npos)
       << good.output;
   EXPECT_EQ(good.output.find("is not over"), std::string::npos) << good.output;
@@ -183,14 +184,17 @@ TEST_F(BadInput, KeysWithoutEffectAreNamed) {
 TEST_F(BadInput, ShortMemoryNamesKeysOfTheTask) {
   const auto outcome = run("check heat --model pinn -s model.width=20000000");
   expect(outcome, 5,
-         "hint: ask for less at a time: train.batch, points.per_axis, "
-         "eval.per_axis\n");
+         "hint: ask for less at a time: points.per_axis, eval.per_axis, "
+         "train.batch\n");
 }
 
 TEST_F(BadInput, BenchCountsHonestDerivatives) {
-  expect(run("bench solve-closure --per-axis 4 --repeats 1 -s "
-             "derivatives=published"),
-         2, "counts what honest derivatives take");
+  for (const char* name : {"solve-gradient", "solve-closure"}) {
+    expect(run(fmt::format("bench {} --per-axis 4 --repeats 1 -s "
+                           "derivatives=published",
+                           name)),
+           2, "[bench] solve-gradient counts what honest derivatives take");
+  }
 }
 
 TEST_F(BadInput, MissingFiles) {
@@ -313,7 +317,7 @@ TEST_F(BadInput, AnEditedConfigurationIsNotThatOfTheWeights) {
 }
 
 // What was best by one loss says nothing of another.
-TEST_F(BadInput, AnotherLossLooksForTheBestAnew) {
+TEST_F(BadInput, AnotherLossSearchesTheBestFromThere) {
   const auto path = good_run();
   const auto config = read_file(path / "config.yaml");
   const auto resume = "resume " + path.string() + " -s loss.mse=1000";
@@ -321,7 +325,7 @@ TEST_F(BadInput, AnotherLossLooksForTheBestAnew) {
   EXPECT_EQ(read_file(path / "config.yaml"), config);
   // Its validations are far above the best before.
   expect(run(resume + " -s train.max_steps=12"), 0,
-         "loss.mse is another, so what is best is looked for anew");
+         "loss.mse is another, so the best model is searched from here on");
   const auto result = nlohmann::json::parse(read_file(path / "result.json"));
   EXPECT_GT(result.at("best_step"), 6);
 }

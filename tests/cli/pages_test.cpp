@@ -52,7 +52,7 @@ TEST_F(Pages, TrainingEndsWithAPage) {
   expect(outcome, 0, "learned propagator: ");
   const auto page = read_file(path("page/report.html"));
   for (const char* text :
-       {"document 000 (published)", "1.13e-06", "leak audit: 0 leaks",
+       {"heat-plate paper (published)", "1.13e-06", "leak audit: 0 leaks",
         "The learned propagator", "data-kind=\"fields\"", "data-kind=\"maps\"",
         "Reproduce it", "max_steps: 60"}) {
     EXPECT_NE(page.find(text), std::string::npos) << text;

@@ -27,7 +27,7 @@ TEST_F(Reproduce, WritesTheRowAndTellsItsBand) {
                                path("rows") + " --out " + path("results") +
                                " -s train.max_steps=6 " + options);
   };
-  const auto good = reproduce("-s reproduce.most=1");
+  const auto good = reproduce("-s reproduce.max=1");
   EXPECT_EQ(good.status, 0) << good.output;
   EXPECT_NE(good.output.find("within"), std::string::npos) << good.output;
   const auto row =
@@ -42,7 +42,7 @@ TEST_F(Reproduce, WritesTheRowAndTellsItsBand) {
   EXPECT_EQ(row.at("spread"), seeds[2] - seeds[0]);
   EXPECT_EQ(row.at("result").at("mse"), seeds[1]);
   // What is there is not trained again; a narrower band is missed.
-  const auto bad = reproduce("-s reproduce.most=1e-9");
+  const auto bad = reproduce("-s reproduce.max=1e-9");
   EXPECT_EQ(bad.status, 6) << bad.output;
   EXPECT_NE(bad.output.find("outside"), std::string::npos) << bad.output;
   EXPECT_EQ(bad.output.find("trained"), std::string::npos) << bad.output;
@@ -150,7 +150,7 @@ TEST_F(Reproduce, SolveDrawsTheFieldAndErrorOfTheMedianSeed) {
                                " --device cpu --runs " + path("rows") +
                                " --out " + path("results") +
                                " -s points.per_axis=5 -s train.epochs=1 "
-                               "-s eval.per_axis=8 -s reproduce.most=9 "
+                               "-s eval.per_axis=8 -s reproduce.max=9 "
                                "-s eval.classical=no -s report.page=no");
   };
   const auto outcome = reproduce("solve/reaction-kan --seeds 3");

@@ -7,6 +7,7 @@
 
 #include "command.h"
 #include "propagator/core/files.h"
+#include "propagator/core/sha256.h"
 #include "propagator/data/csv.h"
 #include "propagator/data/npz.h"
 #include "propagator/data/tensor_file.h"
@@ -70,6 +71,47 @@ TEST_F(Verbs, EvalRepeatsTheResultExactly) {
               path("v.json"));
   EXPECT_EQ(other.at("split"), "validation");
   EXPECT_TRUE(fs::exists(path("v.json")));
+}
+
+// As of before keys were renamed.
+TEST_F(Verbs, RunsWithFormerKeysOpenAndGoOn) {
+  train();
+  const auto result =
+      nlohmann::json::parse(read_file(folder / "run/result.json"));
+  for (const auto& entry : fs::recursive_directory_iterator(folder / "run")) {
+    if (entry.path().filename() != "config.yaml") continue;
+    auto text = read_file(entry.path());
+    for (const auto& [now, then] : {std::pair{"  adam_steps: ", "  handover: "},
+                                    std::pair{"  max: ", "  most: "}}) {
+      const auto at = text.find(now);
+      ASSERT_NE(at, std::string::npos) << text;
+      text.replace(at, std::string(now).size(), then);
+    }
+    // A checkpoint has the sums of its files.
+    const auto sums = entry.path().parent_path() / "SHA256SUMS";
+    if (fs::exists(sums)) {
+      auto lines = read_file(sums);
+      const auto before = sha256(read_file(entry.path()));
+      lines.replace(lines.find(before), before.size(), sha256(text));
+      write_file_atomically(sums, lines);
+    }
+    write_file_atomically(entry.path(), text);
+  }
+  const auto again = json_of("eval " + path("run") + " --json");
+  EXPECT_EQ(again.at("mse"), result.at("mse"));
+  EXPECT_EQ(again.at("config_sha256"), result.at("config_sha256"));
+  const auto steps = result.at("steps").get<int64_t>() + 2;
+  for (const char* key : {"optimizer.handover", "optimizer.adam_steps"}) {
+    const auto outcome = testing::propagator(fmt::format(
+        "resume {} -s train.max_steps={} -s {}=1", path("run"), steps, key));
+    EXPECT_EQ(outcome.status, 0) << outcome.output;
+    EXPECT_EQ(outcome.output.find("is now called") != std::string::npos,
+              std::string(key) == "optimizer.handover")
+        << outcome.output;
+  }
+  const auto config = read_file(folder / "run/config.yaml");
+  EXPECT_NE(config.find("  adam_steps: 1"), std::string::npos) << config;
+  EXPECT_EQ(config.find("handover"), std::string::npos) << config;
 }
 
 TEST_F(Verbs, ResumeOfAFinishedRunKeepsItsNumbers) {
@@ -230,7 +272,7 @@ TEST_F(Verbs, BenchRollsOutAndPrintsATable) {
       << near.output;
 }
 
-TEST_F(Verbs, BenchMeasuresAClosureOfAProblem) {
+TEST_F(Verbs, BenchMeasuresLossAndGradientOfAProblem) {
   const auto problem =
       fs::path(std::getenv("PROPAGATOR_CONFIGS")).parent_path() /
       "problems/wave.yaml";
@@ -240,7 +282,7 @@ TEST_F(Verbs, BenchMeasuresAClosureOfAProblem) {
                            "-s model.feed_forward=6 -s model.hidden=8");
   ASSERT_EQ(all.at("benches").size(), 1u);  // the one for this task
   const auto& closure = all.at("benches")[0];
-  EXPECT_EQ(closure.at("name"), "solve-closure");
+  EXPECT_EQ(closure.at("name"), "solve-gradient");
   EXPECT_EQ(closure.at("cases"), 25);
   EXPECT_GT(closure.at("fastest_ms"), 0);
   EXPECT_GE(closure.at("median_ms"), closure.at("fastest_ms"));
@@ -361,7 +403,7 @@ TEST_F(Verbs, SolveDrawsAPageAndEvalRepeatsIt) {
 TEST_F(Verbs, LocateTrainsDrawsAndPredictsFromATableOfHits) {
   write_file_atomically(folder / "events.yaml",
                         "task: locate\n"
-                        "data: {events: 256, held_back: 64}\n"
+                        "data: {events: 256, validation: 64}\n"
                         "model: {width: 16, layers: 1, feed_forward: 16}\n"
                         "train: {max_steps: 40, batch: 32}\n"
                         "eval: {events: 200, classical: 50}\n"

@@ -95,7 +95,7 @@ TEST(KernelsPlateLoss, ThreadsDoNotChangeTheBits) {
 }
 
 TEST(KernelsPlateLoss, PublishedNormalisationIsNearlyConstant) {
-  // Finding 3 on document 000: any prediction scores about one.
+  // Finding 3 on the heat-plate paper: any prediction scores about one.
   auto in = make_inputs(torch::kFloat64);
   const double first =
       plate_loss_reference(in, kWeights, true).terms[1].item<double>();

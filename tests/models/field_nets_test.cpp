@@ -29,7 +29,7 @@ int64_t all_parameters(const FieldNet& net) {
   return count;
 }
 
-// Document 003, table of sizes.
+// The S-Pformer paper, table of sizes.
 TEST(ModelsFieldNets, PublishedParameterCounts) {
   EXPECT_EQ(nn::parameter_count(*make("pinn")), 527361);
   EXPECT_EQ(nn::parameter_count(*make("pinnsformer")), 453561);

@@ -105,7 +105,7 @@ TEST(ModelsHeatFormer, HonestOutputsIgnoreEveryHiddenFrameExactly) {
 }
 
 TEST(ModelsHeatFormer, PublishedInputsLeakOnTheDiagonalAndNowhereElse) {
-  // Finding 1 on document 000: output t sees its own hidden frame t.
+  // Finding 1 on the heat-plate paper: output t sees its own hidden frame t.
   auto model = make(small_options(MaskType::kBlock, Inputs::kPublished));
   const auto g = dependence(*model);
   for (int64_t i = 3; i < 12; ++i) {
@@ -288,7 +288,7 @@ TEST(ModelsHeatFormer, APlateOfOneTemperatureStaysFinite) {
   EXPECT_TRUE(near(out, torch::full_like(out, 0.4), {0, 1e-4}));
 }
 
-TEST(ModelsHeatFormer, InsidesAreThePartsThatMakeAPicture) {
+TEST(ModelsHeatFormer, InternalsAreThePartsThatMakeAPicture) {
   const auto model = make(small_options(MaskType::kCausal, Inputs::kPublished));
   const auto internals = model->internals();
   EXPECT_EQ(internals.time_encoding.sizes(), (torch::IntArrayRef{12, 16}));

@@ -3,6 +3,7 @@
 #include <torch/autograd.h>
 #include <torch/utils.h>
 
+#include "nn/freezing.h"
 #include "propagator/nn/encoder.h"
 #include "propagator/nn/init.h"
 #include "testing.h"
@@ -11,6 +12,7 @@ namespace propagator::nn {
 namespace {
 
 using propagator::testing::devices;
+using propagator::testing::Frozen;
 using propagator::testing::near;
 using propagator::testing::random;
 using propagator::testing::Tolerance;
@@ -82,6 +84,40 @@ TEST_P(NnFusedLayer, EqualsPlainLayerInValueAndGradients) {
   }
 }
 
+TEST_P(NnFusedLayer, FrozenWeightsGetNoGradientAndChangeNoOther) {
+  const auto mask = GetParam();
+  const auto input = random({kBatch, kTokens, kWidth}, "x");
+  const auto cotangent = random({kBatch, kTokens, kWidth}, "cotangent");
+  for (const auto& device : devices()) {
+    for (int n = 0; n < Frozen::kChoices; ++n) {
+      auto plain = make_layer(), fused = make_layer();
+      const auto there = [&](const torch::Tensor& x) {
+        return x.to(device).clone().set_requires_grad(true);
+      };
+      auto x = there(input), y = there(input);
+      for (auto* layer : {&plain, &fused}) {
+        (*layer)->to(device);
+        Frozen::choice(n).apply_to(**layer);
+      }
+      plain->forward(x, mask.additive(kTokens, x.options()))
+          .backward(cotangent.to(device));
+      fused_layer(y, weights_of(fused), kHeads, mask, 1e-5)
+          .backward(cotangent.to(device));
+      EXPECT_TRUE(near(y.grad(), x.grad(), {1e-9, 1e-10})) << n << device;
+      const auto expected = plain->named_parameters();
+      for (const auto& item : fused->named_parameters()) {
+        const auto& gradient = item.value().grad();
+        const auto& wanted = expected[item.key()].grad();
+        ASSERT_EQ(gradient.defined(), wanted.defined()) << n << item.key();
+        EXPECT_EQ(gradient.defined(), item.value().requires_grad());
+        if (!wanted.defined()) continue;
+        EXPECT_TRUE(near(gradient, wanted, {1e-9, 1e-10}))
+            << n << item.key() << device;
+      }
+    }
+  }
+}
+
 INSTANTIATE_TEST_SUITE_P(NnMasks, NnFusedLayer,
                          ::testing::Values(PrefixMask{kBlock, 5, false},
                                            PrefixMask{kBlock, 1, false},
@@ -110,6 +146,25 @@ TEST(NnFusedParts, NormAndLinearEqualTheirModules) {
     for (size_t n = 0; n < a.size(); ++n) {
       EXPECT_TRUE(near(a[n].grad(), expected[n], {1e-9, 1e-10})) << n << device;
     }
+  }
+}
+
+TEST(NnFusedParts, FrozenOnesGetNoGradient) {
+  for (const auto& device : devices()) {
+    const auto make = [&](torch::IntArrayRef shape, const char* name,
+                          bool trained) {
+      return random(shape, name).to(device).set_requires_grad(trained);
+    };
+    auto x = make({5, 24}, "x", true);
+    auto weight = make({12, 24}, "weight", false);
+    auto bias = make({12}, "bias", true);
+    auto gain = make({24}, "gain", true), shift = make({24}, "shift", false);
+    fused_linear(fused_norm(x, gain, shift, 1e-5), weight, bias)
+        .sum()
+        .backward();
+    EXPECT_FALSE(weight.grad().defined() || shift.grad().defined());
+    EXPECT_TRUE(near(bias.grad(), torch::full_like(bias, 5), {1e-12, 0}));
+    EXPECT_TRUE(gain.grad().defined() && x.grad().defined());
   }
 }
 

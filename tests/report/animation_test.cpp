@@ -97,7 +97,7 @@ TEST(ReportAnimation, NothingTouchesTheMargin) {
   }
 }
 
-TEST(ReportAnimation, FilmHasEveryFrame) {
+TEST(ReportAnimation, VideoHasEveryFrame) {
   const auto ffprobe = find_program("ffprobe");
   if (find_program("ffmpeg").empty() || ffprobe.empty()) {
     GTEST_SKIP() << "no ffmpeg";
@@ -106,13 +106,13 @@ TEST(ReportAnimation, FilmHasEveryFrame) {
   for (const int64_t frames : {1, 9, 230}) {
     const auto series = example(frames);
     const Image image = draw_frame(series, range_of(series, 0), 0, 0);
-    const auto film = write_animation(series, 0, folder / "a.film");
-    if (film.extension() != ".mp4") GTEST_SKIP() << "an ffmpeg without H.264";
-    EXPECT_EQ(film, folder / "a.film.mp4");
+    const auto video = write_animation(series, 0, folder / "a.video");
+    if (video.extension() != ".mp4") GTEST_SKIP() << "an ffmpeg without H.264";
+    EXPECT_EQ(video, folder / "a.video.mp4");
     Process probe(ffprobe,
                   {"-loglevel", "error", "-count_frames", "-show_entries",
                    "stream=width,height,pix_fmt,nb_read_frames", "-of",
-                   "csv=p=0", film.string()});
+                   "csv=p=0", video.string()});
     EXPECT_EQ(probe.wait().output,
               fmt::format("{},{},yuv420p,{}\n", image.width(), image.height(),
                           std::min<int64_t>(frames, 200)));
@@ -143,13 +143,13 @@ TEST(ReportAnimation, FailingFfmpegLeavesNothing) {
                         "echo half > \"$file\"; echo no encoder; exit 1\n");
   fs::permissions(folder / "bin" / "ffmpeg", fs::perms::owner_all);
   const testing::OnlyPath path(folder / "bin");
-  const auto file = write_animation(example(5), 0, folder / "films" / "c");
+  const auto file = write_animation(example(5), 0, folder / "videos" / "c");
   if (has_png()) {
-    EXPECT_EQ(file, folder / "films" / "c.png");
+    EXPECT_EQ(file, folder / "videos" / "c.png");
   } else {
     EXPECT_EQ(file, "");
   }
-  EXPECT_EQ(std::distance(fs::directory_iterator(folder / "films"), {}),
+  EXPECT_EQ(std::distance(fs::directory_iterator(folder / "videos"), {}),
             has_png() ? 1 : 0);
 }
 

@@ -52,7 +52,7 @@ std::string page_of(const fs::path& folder) {
                          .y = {.label = "loss"},
                          .series = {{"", {0, 1}, {1, 2}}}},
                 "The loss.");
-  report.film(series(), 0, "film", "A film.");
+  report.animation(series(), 0, "animation", "An animation.");
   report.explorer(series());
   return read_file(report.write());
 }

@@ -54,7 +54,7 @@ std::vector<std::pair<double, std::string>> marks(const History& history) {
 }
 
 TEST(RunHistoryFigures, ReadsCurvesAndTermsAndPassesOverABrokenLine) {
-  const auto history = history_of(ScheduleKind::kDocument);
+  const auto history = history_of(ScheduleKind::kPublished);
   EXPECT_EQ(history.train.step.size(), 100u);
   EXPECT_EQ(history.validation.step.size(), 10u);
   const auto& [step, physics] = history.train.terms.at("physics");
@@ -86,7 +86,7 @@ TEST(RunHistoryFigures, MarksEveryChangeOfTheDocumentsRates) {
       {20, "rate 1e-05"},      {30, "rate 0.0001"},  {40, "rate 0.0005"},
       {50, "rate 0.001"},      {310, "rate 0.0005"}, {410, "rate 0.0001"},
       {700, "best validation"}};
-  EXPECT_EQ(marks(history_of(ScheduleKind::kDocument)), expected);
+  EXPECT_EQ(marks(history_of(ScheduleKind::kPublished)), expected);
 }
 
 TEST(RunHistoryFigures, MarksThePeakOfARateThatMovesAllTheTime) {

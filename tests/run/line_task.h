@@ -17,7 +17,7 @@ class LineTask : public tasks::Task {
     s.field("line.noise", noise_, {.help = "noise of a point", .min = 0});
   }
   std::map<std::string, std::string> defaults() const override {
-    return {{"train.batch", "8"}, {"schedule.lr", "0.05"}};
+    return {{"train.batch", "8"}, {"schedule.lr", "0.3"}};
   }
   void validate() override {}
   std::shared_ptr<torch::nn::Module> make_model() const override {

@@ -29,14 +29,15 @@ class RunOfALine : public ::testing::Test {
                              }});
   }
 
-  static std::unique_ptr<Experiment> experiment(const std::string& more = "") {
+  static std::unique_ptr<Experiment> experiment(const std::string& more) {
     return std::make_unique<Experiment>(config::Document::from_text(
-        "task: line\nname: line\ntrain: {max_steps: 60, checkpoint_every: 10, "
-        "keep_checkpoints: 9}\nreport: {page: no}\n" +
+        "task: line\nname: line\ndevice: cpu\ntrain: {max_steps: 60, "
+        "checkpoint_every: 10, keep_checkpoints: 9}\n" +
             more,
         "line"));
   }
-  Trained train(const std::string& name, const std::string& more = "") {
+  Trained train(const std::string& name,
+                const std::string& more = "report.page: no\n") {
     return run::train(*experiment(more), folder / name, false, observer);
   }
   std::string weights(const std::string& name, int64_t step) const {
@@ -136,8 +137,8 @@ TEST_F(RunOfALine, LeavesTheProcessAsItWas) {
   sigaction(SIGTERM, &mine, nullptr);
   ::testing::internal::CaptureStderr();
   ::testing::internal::CaptureStdout();
-  train("a", "threads: 1\n");
-  train("b", "threads: 1\n");
+  train("a", "threads: 1\nreport.page: no\n");
+  train("b", "threads: 1\nreport.page: no\n");
   EXPECT_EQ(::testing::internal::GetCapturedStderr(), "");
   EXPECT_EQ(::testing::internal::GetCapturedStdout(), "");
   EXPECT_EQ(at::get_num_threads(), threads);

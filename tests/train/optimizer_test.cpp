@@ -139,7 +139,7 @@ TEST(TrainOptimizer, DecayIsRefusedWhereThereIsNone) {
 
 TEST(TrainSchedule, DocumentsTables) {
   ScheduleOptions o;
-  o.kind = ScheduleKind::kDocument;
+  o.kind = ScheduleKind::kPublished;
   const auto rate = [&](int64_t epoch) {
     return learning_rate(o, 0, epoch, 100);
   };
@@ -156,7 +156,7 @@ TEST(TrainSchedule, DocumentsTables) {
                                                {100, 1e-4}}) {
     EXPECT_EQ(rate(epoch), lr) << epoch;
   }
-  o.kind = ScheduleKind::kDocumentLong;
+  o.kind = ScheduleKind::kPublishedLong;
   for (const auto& [epoch, lr] :
        std::vector<std::pair<int64_t, double>>{{1, 0},
                                                {4, 5e-4},

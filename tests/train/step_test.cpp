@@ -31,7 +31,7 @@ torch::Tensor weights_after(int64_t steps, const std::string& extra,
     step.run(sampler.batch(n), 1e-3 / static_cast<double>(n + 1));
   }
   const auto record = step.read();
-  EXPECT_EQ(record.terms.size(), 4u);
+  EXPECT_EQ(record.loss.terms.size(), 4u);
   EXPECT_GT(record.gradient_norm, 0);
   return step.parameters().values().cpu();
 }

@@ -1,6 +1,5 @@
 #include "propagator/train/trainer.h"
 
-#include <signal.h>
 #include <torch/nn/modules/linear.h>
 #include <torch/utils.h>
 
@@ -9,6 +8,7 @@
 
 #include "propagator/core/error.h"
 #include "propagator/core/files.h"
+#include "propagator/core/observer.h"
 #include "propagator/nn/init.h"
 #include "testing.h"
 
@@ -138,7 +138,7 @@ TEST_F(TrainTrainer, AnEpochOfLbfgsIsOneStepHoweverCasesAreParted) {
   options.epochs = 3;
   options.batch = 2;
   EXPECT_EQ(make()->total_steps(), 3);
-  options.optimizer.handover = 1;  // steps of Adam are batches
+  options.optimizer.adam_steps = 1;  // steps of Adam are batches
   EXPECT_GT(make()->total_steps(), 3);
 }
 
@@ -160,7 +160,7 @@ TEST_F(TrainTrainer, DoesNotWaitForTheDiskUnlessAskedTo) {
 
 TEST_F(TrainTrainer, LbfgsTakesOverFromAdamStopsAndResumesToTheSameBits) {
   options.optimizer.kind = OptimizerKind::kLbfgs;
-  options.optimizer.handover = 3;
+  options.optimizer.adam_steps = 3;
   options.lbfgs.iterations = 1;
   options.batch = 0;
   options.max_steps = 200;
@@ -285,12 +285,16 @@ TEST_F(TrainTrainer, TimeLimitLeavesACheckpoint) {
   EXPECT_EQ(newest("a").state.at("step"), trainer->step());
 }
 
-TEST_F(TrainTrainer, SignalStopsAfterTheStepWithACheckpoint) {
-  task.on_batch = [&] {
-    if (task.batches == 9) raise(SIGTERM);
-  };
+TEST_F(TrainTrainer, ARequestStopsAfterTheStepWithACheckpoint) {
+  struct Impatient : Observer {
+    explicit Impatient(const LineTask& line) : task(line) {}
+    bool stop_requested() override { return task.batches == 9; }
+
+    const LineTask& task;
+    const ObserverScope scope{*this};
+  } impatient(task);
   auto trainer = make();
-  EXPECT_EQ(run(*trainer, "a"), StopReason::kSignal);
+  EXPECT_EQ(run(*trainer, "a"), StopReason::kRequest);
   EXPECT_EQ(trainer->step(), 9);
   EXPECT_EQ(newest("a").state.at("step"), 9);
 }

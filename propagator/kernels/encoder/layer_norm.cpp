@@ -22,8 +22,8 @@ torch::Tensor layer_norm_backward(
   }
   const auto scaled = (x - forward.mean) * forward.rstd;
   const auto g = dy * weight;
-  dweight.add_((dy * scaled).sum(0));
-  dbias.add_(dy.sum(0));
+  if (dweight.defined()) dweight.add_((dy * scaled).sum(0));
+  if (dbias.defined()) dbias.add_(dy.sum(0));
   const auto mean = [](const torch::Tensor& a) {
     return a.mean(1, /*keepdim=*/true);
   };

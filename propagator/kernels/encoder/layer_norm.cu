@@ -141,8 +141,9 @@ __device__ void store_block_sum(const Row<Real, kPacks>& row,
   }
 }
 
-// A warp walks over rows and keeps its share of dgamma and dbeta in registers.
-template <class Real, int kPacks>
+// A warp walks over rows and keeps its share of dgamma and dbeta in registers,
+// where one of them is wanted.
+template <class Real, int kPacks, bool kSums>
 __global__ void __launch_bounds__(kThreads, kPacks <= 4 ? 2 : 1)
     gradient_rows(LayerNormGradient<Real> in) {
   using Values = Row<Real, kPacks>;
@@ -159,8 +160,10 @@ __global__ void __launch_bounds__(kThreads, kPacks <= 4 ? 2 : 1)
 #pragma unroll
     for (int i = 0; i < Values::kCount; ++i) {
       x.at[i] = (x.at[i] - mean) * rstd;
-      dgamma.at[i] += dy.at[i] * x.at[i];
-      dbeta.at[i] += dy.at[i];
+      if constexpr (kSums) {
+        dgamma.at[i] += dy.at[i] * x.at[i];
+        dbeta.at[i] += dy.at[i];
+      }
       dy.at[i] *= gamma.at[i];
       sum += dy.at[i];
       product += dy.at[i] * x.at[i];
@@ -173,9 +176,11 @@ __global__ void __launch_bounds__(kThreads, kPacks <= 4 ? 2 : 1)
     }
     dy.store(in.dx, n, width);
   }
-  Real* partial = in.workspace + int64_t{blockIdx.x} * 2 * width;
-  store_block_sum<Real, kPacks>(dgamma, shared, partial, width);
-  store_block_sum<Real, kPacks>(dbeta, shared, partial + width, width);
+  if constexpr (kSums) {
+    Real* partial = in.workspace + int64_t{blockIdx.x} * 2 * width;
+    store_block_sum<Real, kPacks>(dgamma, shared, partial, width);
+    store_block_sum<Real, kPacks>(dbeta, shared, partial + width, width);
+  }
 }
 
 // dx alone, for rows of any width and address.
@@ -261,7 +266,11 @@ void launch_layer_norm_gradient(const LayerNormGradient<Real>& in,
   }
   const auto blocks = static_cast<unsigned>(gradient_blocks(in.rows));
   with_packs<Real>(in.width, [&](auto packs) {
-    gradient_rows<Real, packs><<<blocks, kThreads, 0, stream>>>(in);
+    if (in.has_sums()) {
+      gradient_rows<Real, packs, true><<<blocks, kThreads, 0, stream>>>(in);
+    } else {
+      gradient_rows<Real, packs, false><<<blocks, kThreads, 0, stream>>>(in);
+    }
   });
 }
 
@@ -270,10 +279,14 @@ void launch_layer_norm_gradient_sums(const LayerNormGradient<Real>& in,
                                      cudaStream_t stream) {
   if (in.rows == 0) return;
   if (!rows_fit(in)) {
-    launch_normalised_column_sums(in.dy, in.x, in.mean, in.rstd, in.rows,
-                                  in.width, in.dgamma, in.workspace, stream);
-    launch_column_sums(in.dy, in.rows, in.width, /*adds=*/true, in.dbeta,
-                       in.workspace, stream);
+    if (in.dgamma != nullptr) {
+      launch_normalised_column_sums(in.dy, in.x, in.mean, in.rstd, in.rows,
+                                    in.width, in.dgamma, in.workspace, stream);
+    }
+    if (in.dbeta != nullptr) {
+      launch_column_sums(in.dy, in.rows, in.width, /*adds=*/true, in.dbeta,
+                         in.workspace, stream);
+    }
     return;
   }
   launch_add_partials<Real>(in.workspace, gradient_blocks(in.rows),

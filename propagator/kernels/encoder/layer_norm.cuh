@@ -38,16 +38,18 @@ struct LayerNormGradient {
   const Real* gamma;     // (C)
   const Real* residual;  // (N, C) or null
   Real* dx;              // (N, C)
-  Real* dgamma;          // (C), added to
-  Real* dbeta;           // (C), added to
+  Real* dgamma;          // (C), added to; null: not wanted
+  Real* dbeta;           // (C), added to; null: not wanted
   Real* workspace;  // of layer_norm_workspace numbers, content of no matter
+
+  bool has_sums() const { return dgamma != nullptr || dbeta != nullptr; }
 };
 
 template <class Real>
 int64_t layer_norm_workspace(int64_t rows, int64_t width);
 
 // First dx, with partial sums left in the workspace; then those of dgamma and
-// dbeta, which may run on another stream.
+// dbeta, which may run on another stream and only needs to if it has_sums().
 template <class Real>
 void launch_layer_norm_gradient(const LayerNormGradient<Real>& in,
                                 cudaStream_t stream);

@@ -19,7 +19,8 @@ LayerNormed layer_norm(const torch::Tensor& x, const torch::Tensor& weight,
 
 // Its gradient, plus the one that comes along the residual stream:
 //   dx = residual + (∂y/∂x)ᵀ dy   (an undefined residual is none),
-// while those of weight and bias are added to `dweight` and `dbias`, beside.
+// while those of weight and bias are added to `dweight` and `dbias`, beside; an
+// undefined one is not wanted.
 torch::Tensor layer_norm_backward(
     const torch::Tensor& dy, const torch::Tensor& x, const LayerNormed& forward,
     const torch::Tensor& weight, const torch::Tensor& residual,

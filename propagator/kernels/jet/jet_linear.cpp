@@ -16,8 +16,8 @@ using torch::Tensor;
 using torch::autograd::AutogradContext;
 using torch::autograd::variable_list;
 
-// From here on, in bytes, the waves are made twice on the way back, so that
-// they are gone when their gradient comes.
+// From here on, in bytes, the waves are made twice in the backward pass, so
+// that they are gone when their gradient comes.
 constexpr int64_t kLargeWaves = int64_t{1} << 28;
 
 Tensor as_matrix(const Tensor& x) { return x.reshape({-1, x.size(-1)}); }
@@ -43,15 +43,23 @@ bool is_dot(const Tensor& rows, const Tensor& weight) {
   return rows.is_cuda() && jet_wavelet_dot_cuda_fits(rows, weight);
 }
 
-JetLinearGradients weight_gradients(const Tensor& rows, const Tensor& dy) {
+// Which gradients somebody asks for; those of frozen parameters nobody does.
+struct Asked {
+  bool weight, bias;
+  bool any() const { return weight || bias; }
+};
+
+JetLinearGradients weight_gradients(const Tensor& rows, const Tensor& dy,
+                                    const Asked& asked) {
   const auto x = as_matrix(rows), d = as_matrix(dy);
   const auto values = d.narrow(0, 0, d.size(0) / dy.size(0));
-  return {Tensor(), torch::mm(d.t(), x), column_sums(values)};
+  return {Tensor(), asked.weight ? torch::mm(d.t(), x) : Tensor(),
+          asked.bias ? column_sums(values) : Tensor()};
 }
 
 // The same matrix. The product library multiplies large ones faster by a
-// transpose, as on the way there, which costs a copy.
-Tensor faster_on_the_way_back(const Tensor& weight) {
+// transpose, as in the forward pass, which costs a copy.
+Tensor faster_in_backward(const Tensor& weight) {
   const bool is_large = std::min(weight.size(0), weight.size(1)) >= 256;
   return weight.is_cuda() && is_large ? weight.t().contiguous().t() : weight;
 }
@@ -61,7 +69,6 @@ class JetLinear : public torch::autograd::Function<JetLinear> {
   static Tensor forward(AutogradContext* context, const Tensor& rows,
                         const Tensor& weight, const Tensor& bias) {
     context->save_for_backward({rows, weight});
-    context->saved_data["of_rows"] = rows.requires_grad();
     return is_small(rows, weight) ? small_jet_linear_cuda(rows, weight, bias)
                                   : linear_values(rows, weight, bias);
   }
@@ -71,12 +78,14 @@ class JetLinear : public torch::autograd::Function<JetLinear> {
     const auto saved = context->get_saved_variables();
     const auto &rows = saved[0], &weight = saved[1];
     const auto dy = gradients[0].contiguous();
-    const bool of_rows = context->saved_data["of_rows"].toBool();
-    if (is_small(rows, weight)) {
+    const bool of_rows = context->needs_input_grad(0);
+    const Asked asked{context->needs_input_grad(1),
+                      context->needs_input_grad(2)};
+    if (asked.any() && is_small(rows, weight)) {
       const auto d = small_jet_linear_backward_cuda(rows, dy, weight, of_rows);
       return {d.rows, d.weight, d.bias};
     }
-    const auto d = weight_gradients(rows, dy);
+    const auto d = weight_gradients(rows, dy, asked);
     return {of_rows ? torch::matmul(dy, weight) : Tensor(), d.weight, d.bias};
   }
 };
@@ -110,18 +119,22 @@ class JetWaveletLinear : public torch::autograd::Function<JetWaveletLinear> {
           jet_wavelet_dot_backward_cuda(x, dy, w1, w2, weight, orders);
       return {d.rows, d.waves.w1, d.waves.w2, d.weight, d.bias, Tensor()};
     }
+    const Asked asked{context->needs_input_grad(3),
+                      context->needs_input_grad(4)};
     JetLinearGradients d;
     Tensor waves;
-    if (x.is_cuda() && x.nbytes() >= kLargeWaves) {
-      d = weight_gradients(jet_wavelet_values(x, w1, w2, orders), dy);
-    } else {
+    if (x.is_cuda() && x.nbytes() >= kLargeWaves && asked.weight) {
+      d = weight_gradients(jet_wavelet_values(x, w1, w2, orders), dy, asked);
+    } else if (asked.weight) {
       waves = torch::empty_like(x);
     }
-    const auto dwaves = torch::matmul(dy, faster_on_the_way_back(weight));
+    const auto dwaves = torch::matmul(dy, faster_in_backward(weight));
     // In its place where memory is short.
     const auto dx = x.is_cuda() ? dwaves : torch::empty_like(x);
     const auto dw = jet_wavelet_backward(x, dwaves, w1, w2, orders, dx, waves);
-    if (waves.defined()) d = weight_gradients(waves, dy);
+    if (!d.weight.defined()) {  // without waves, of the bias alone
+      d = weight_gradients(waves.defined() ? waves : x, dy, asked);
+    }
     return {dx, dw.w1, dw.w2, d.weight, d.bias, Tensor()};
   }
 };

@@ -50,25 +50,28 @@ struct LinearRows {
   }
 
   // Adds dyᵀ x and the sum of the rows of dy, a few rows at a time, which stay
-  // in the first cache.
+  // in the first cache. A null gradient is not wanted.
   void add_gradients(const Real* dy, const Real* x, Real* d_weight,
                      Real* d_bias) const {
     constexpr int64_t kAtOnce = 48;
     for (int64_t r = 0; r < rows; r += kAtOnce) {
       const int64_t here = std::min(kAtOnce, rows - r);
-      TileProduct<Real>{.rows = out,
-                        .inner = here,
-                        .columns = in,
-                        .a = dy + r * out,
-                        .a_row = 1,
-                        .a_step = out,
-                        .b = x + r * in,
-                        .b_row = in,
-                        .c = d_weight,
-                        .c_row = in,
-                        .start = d_weight,
-                        .start_row = in}
-          .run();
+      if (d_weight != nullptr) {
+        TileProduct<Real>{.rows = out,
+                          .inner = here,
+                          .columns = in,
+                          .a = dy + r * out,
+                          .a_row = 1,
+                          .a_step = out,
+                          .b = x + r * in,
+                          .b_row = in,
+                          .c = d_weight,
+                          .c_row = in,
+                          .start = d_weight,
+                          .start_row = in}
+            .run();
+      }
+      if (d_bias == nullptr) continue;
       for (int64_t k = r; k < r + here; ++k) {
         for (int64_t o = 0; o < out; ++o) d_bias[o] += dy[k * out + o];
       }

@@ -35,15 +35,18 @@ struct NormRows {
     }
   }
 
-  // From dy and x̂: dx, and what is added to the gradients of weight and bias.
+  // From dy and x̂: dx, and what is added to the gradients of weight and bias,
+  // of which a null one is not wanted.
   void backward(const Real* dy, const Real* normed, const Real* rstd, Real* dx,
                 Real* d_weight, Real* d_bias) const {
     for (int64_t r = 0; r < rows; ++r) {
-      for (int64_t c = 0; c < width; ++c) {
-        d_weight[c] += dy[c] * normed[c];
-        d_bias[c] += dy[c];
-        dx[c] = dy[c] * weight[c];
+      if (d_weight != nullptr) {
+        for (int64_t c = 0; c < width; ++c) d_weight[c] += dy[c] * normed[c];
       }
+      if (d_bias != nullptr) {
+        for (int64_t c = 0; c < width; ++c) d_bias[c] += dy[c];
+      }
+      for (int64_t c = 0; c < width; ++c) dx[c] = dy[c] * weight[c];
       Lanes<Real> sums, products;
       for (int64_t c = 0; c < width; c += kLanes) {
         sums.add(dx + c);

@@ -48,6 +48,8 @@ class SensorTokens : public torch::autograd::Function<SensorTokens> {
     const auto grad = upstream[0].contiguous();
     const int64_t events = grad.size(0), tokens = grad.size(1),
                   width = grad.size(2);
+    const bool of_table = context->needs_input_grad({{1, 2}, {3, 4}}),
+               of_weight = context->needs_input_grad(2);
     auto d_table = torch::zeros({tokens, width}, grad.options());
     auto d_weight = torch::zeros({width}, grad.options());
     AT_DISPATCH_FLOATING_TYPES(grad.scalar_type(), "sensor_tokens", [&] {
@@ -57,9 +59,13 @@ class SensorTokens : public torch::autograd::Function<SensorTokens> {
       for (int64_t b = 0; b < events; ++b) {
         auto* to = d_table.data_ptr<scalar_t>();
         for (int64_t s = 0; s < tokens; ++s, from += width, to += width) {
-          for (int64_t c = 0; c < width; ++c) to[c] += from[c];
+          if (of_table) {
+            for (int64_t c = 0; c < width; ++c) to[c] += from[c];
+          }
           if (s == 0) continue;
-          for (int64_t c = 0; c < width; ++c) w[c] += *t * from[c];
+          if (of_weight) {
+            for (int64_t c = 0; c < width; ++c) w[c] += *t * from[c];
+          }
           ++t;
         }
       }

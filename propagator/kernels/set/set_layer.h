@@ -25,7 +25,8 @@ struct SetLayerShape {
   int64_t count(int64_t set) const { return begin[set + 1] - begin[set]; }
 };
 
-// A layer's parameters or their gradients; linear maps are (out, in).
+// A layer's parameters or their gradients, of which a null one is not wanted;
+// linear maps are (out, in).
 template <class Real>
 struct SetLayerNumbers {
   Real *qkv, *qkv_bias, *output, *output_bias;
@@ -164,7 +165,8 @@ struct SetLayer {
     const Real* own = s.first ? kept.own : x;
     linear(q, c, c).add_gradients(d_query, own, d.qkv, d.qkv_bias);
     linear(r, c, 2 * c)
-        .add_gradients(d_key_value, x, d.qkv + c * c, d.qkv_bias + c);
+        .add_gradients(d_key_value, x, behind(d.qkv, c * c),
+                       behind(d.qkv_bias, c));
 
     // Through the sum and the queries, then through keys and values.
     linear(q, c, c).backward(d_query, w.qkv, d_sum, d_part);
@@ -178,6 +180,9 @@ struct SetLayer {
   }
 
  private:
+  static Real* behind(Real* gradient, int64_t count) {
+    return gradient == nullptr ? nullptr : gradient + count;
+  }
   static LinearRows<Real> linear(int64_t rows, int64_t in, int64_t out) {
     return {rows, in, out};
   }

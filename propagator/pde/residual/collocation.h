@@ -23,7 +23,7 @@ struct Box {
 //   latin_hypercube  every variable has one point in each of N equal cells
 //   sobol            a Sobol sequence, shifted as a whole by random numbers
 // All but the grid have as many points, per_axis^D, and depend on the seed,
-// the stream's name and `round`, by which points are drawn anew.
+// the stream's name and `round`, by which points are resampled.
 torch::Tensor sample(const Box& box, Sampling sampling, int64_t per_axis,
                      int64_t seed, const std::string& stream,
                      int64_t round = 0);

@@ -83,17 +83,17 @@ double ExactSolution::unit(const std::set<Derivative>& named) const {
   return most;
 }
 
-double ExactSolution::leaves_of_equations() const {
+double ExactSolution::residual_of_equations() const {
   double most = 0;
   for (const auto& equation : problem_.equations) {
     const double left =
         largest(inside_.of(equation)) / unit(equation.derivatives());
-    if (!(left <= most)) most = left;  // also one that is no number
+    if (!(left <= most)) most = left;  // also one that is not finite
   }
   return most;
 }
 
-double ExactSolution::leaves(const Condition& condition) const {
+double ExactSolution::residual_of(const Condition& condition) const {
   const auto named = condition.derivatives();
   const auto on = [&](double at) {
     return Fields(problem_, named, face(problem_, condition.variable, at));
@@ -108,7 +108,7 @@ double ExactSolution::leaves(const Condition& condition) const {
   for (const auto& derivative : named) {
     const double off = largest(here.of(derivative) - there.of(derivative)) /
                        unit({derivative});
-    if (!(off <= most)) most = off;  // also one that is no number
+    if (!(off <= most)) most = off;  // also one that is not finite
   }
   return most;
 }

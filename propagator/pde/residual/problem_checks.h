@@ -6,14 +6,14 @@ namespace propagator::pde {
 
 // What a problem's exact solution leaves of its equations, or of a condition on
 // its face: the largest anywhere, relative to the largest of the derivatives
-// named and of their fields. NaN if the solution has no number somewhere.
+// named and of their fields. NaN if the solution is not finite somewhere.
 class ExactSolution {
  public:
   // The problem must outlive it.
   explicit ExactSolution(const pde::Problem& problem);
 
-  double leaves_of_equations() const;
-  double leaves(const pde::Condition& condition) const;
+  double residual_of_equations() const;
+  double residual_of(const pde::Condition& condition) const;
 
  private:
   // Exact fields and some of their derivatives, at points (N, D).
@@ -34,7 +34,7 @@ class ExactSolution {
   Fields inside_;  // all that the problem names, computed once
 };
 
-// The first of the points (..., D) at which a formula has no number, whatever
+// The first of the points (..., D) at which a formula is not finite, whatever
 // the fields there, as "x=0, t=1"; empty if there is none. Times beyond the
 // last one count as that.
 std::string where_not_finite(const pde::Problem& problem,

@@ -17,7 +17,8 @@ namespace propagator::pde {
 //   published  that of the sum of the window's fields, by this token's place
 // Where tokens do not see each other both are the same. In terms of the
 // Jacobian between tokens they are its row sums and its column sums; the public
-// scripts around document 003 have the latter, which solves another equation.
+// scripts around the S-Pformer paper have the latter, which solves another
+// equation.
 enum class Derivatives { kHonest, kPublished };
 
 // Where something is asked of a network.
@@ -50,8 +51,8 @@ class Probe {
 // The points on a face of the domain, and the condition that holds there.
 struct Face {
   const pde::Condition* condition;
-  bool first_token;       // of a window, where a condition at a time holds
-  torch::Tensor windows;  // (N, T, D)
+  bool first_token;             // of a window, where an initial condition holds
+  torch::Tensor windows;        // (N, T, D)
   torch::Tensor opposite = {};  // periodic: the same at the variable's end
 };
 

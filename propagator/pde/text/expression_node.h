@@ -13,6 +13,10 @@
 
 namespace propagator::pde {
 
+using autodiff::Derivative;
+using autodiff::Jet;
+using autodiff::Symbols;
+
 struct Node;
 using NodePtr = std::shared_ptr<const Node>;
 

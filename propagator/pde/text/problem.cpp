@@ -1,7 +1,6 @@
 #include "propagator/pde/text/problem.h"
 
 #include <fmt/format.h>
-#include <fmt/ranges.h>
 
 #include <algorithm>
 #include <cmath>
@@ -249,84 +248,6 @@ Jet Problem::exact_fields(const Jet& points) const {
     fields.push_back(formula.evaluate({variables, {}}).rows());
   }
   return {torch::stack(fields, -1), points.layout()};
-}
-
-std::string Problem::text(const Condition& condition) const {
-  const auto& name = symbols.variables[static_cast<size_t>(condition.variable)];
-  if (!condition.is_periodic()) {
-    return fmt::format("{} {}={}: {} = 0",
-                       condition.variable == time() ? "at" : "on", name,
-                       condition.at, condition.residual.text());
-  }
-  std::vector<std::string> matched;
-  for (const auto& derivative : condition.matched) {
-    matched.push_back(derivative.text(symbols));
-  }
-  return fmt::format("periodic {}: {}", name, fmt::join(matched, ", "));
-}
-
-std::string Problem::describe() const {
-  std::string text;
-  const auto section = [&text](const char* name,
-                               const std::vector<std::string>& lines) {
-    if (lines.empty()) return;
-    text += fmt::format("{}\n", name);
-    for (const auto& line : lines) text += fmt::format("  {}\n", line);
-  };
-  std::vector<std::string> lines;
-  for (size_t i = 0; i < domain.size(); ++i) {
-    lines.push_back(fmt::format(
-        "{} in [{}, {}]{}", symbols.variables[i], domain[i].low, domain[i].high,
-        static_cast<int64_t>(i) == time() ? " (time)" : ""));
-  }
-  section("domain", lines);
-  section("fields", {fmt::format("{}", fmt::join(symbols.fields, ", "))});
-  lines.clear();
-  for (const auto& [name, value] : parameters) {
-    lines.push_back(fmt::format("{} = {}", name, value));
-  }
-  section("parameters", lines);
-  lines.clear();
-  for (const auto& equation : equations) {
-    lines.push_back(equation.text() + " = 0");
-  }
-  section("equations", lines);
-  lines.clear();
-  const auto directions = plan();
-  const auto named = derivatives();
-  for (const auto& derivative : named) {
-    if (derivative.order() == 0) continue;
-    lines.push_back(
-        fmt::format("{} = {}", derivative.text(symbols),
-                    directions.recipe(derivative.orders, symbols.variables)));
-  }
-  if (const auto sum = second_order_sum(); !sum.empty()) {
-    for (int64_t f = 0; f < std::ssize(symbols.fields); ++f) {
-      std::vector<std::string> names;
-      for (const auto& [orders, factor] : sum) {
-        const Derivative derivative{f, orders};
-        if (!named.contains(derivative)) continue;
-        names.push_back(derivative.text(symbols));
-      }
-      if (names.empty()) continue;
-      lines.push_back(fmt::format(
-          "in training the sum of {}, as it stands in the equations",
-          fmt::join(names, " and ")));
-    }
-  }
-  section("derivatives (cn(d): Taylor coefficient n along d)", lines);
-  lines.clear();
-  for (const auto& condition : conditions) {
-    lines.push_back(this->text(condition));
-  }
-  section("conditions", lines);
-  lines.clear();
-  for (size_t i = 0; i < exact.size(); ++i) {
-    lines.push_back(fmt::format("{} = {}", symbols.fields[i], exact[i].text()));
-  }
-  section("exact", lines);
-  section("remarks", remarks);
-  return text;
 }
 
 }  // namespace propagator::pde

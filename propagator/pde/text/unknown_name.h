@@ -7,6 +7,8 @@
 
 namespace propagator::pde {
 
+using autodiff::Symbols;
+
 // SyntaxErrors about a name in `text` that means nothing there: what kind of
 // thing it looks like, which of its characters are wrong, what may be meant.
 [[noreturn]] void fail_unknown_name(const std::string& text, const Token& name,

@@ -77,27 +77,35 @@ DetectorVolume box_around(const torch::Tensor& positions) {
 
 void DetectorOptions::describe(config::Schema& s) {
   s.field("placement", placement,
-          {.help = "where the sensors are; file: at positions that are given"});
+          {.help = "where the sensors are; file: at the positions in the file "
+                   "that the key sensors names"});
   s.field("size", size,
-          {.help = "side of the cube, diameter of the cylinder",
+          {.help = "side of the cube, or diameter of the cylinder",
            .unit = "m",
            .min = 1e-3,
            .max = 1e6});
-  s.field("height", height,
-          {.help = "of the cylinder", .unit = "m", .min = 1e-3, .max = 1e6});
+  s.field(
+      "height", height,
+      {.help = "height of the cylinder", .unit = "m", .min = 1e-3, .max = 1e6});
   s.field("per_side", per_side,
-          {.help = "faces: n x n sensors on each", .min = 1, .max = 100});
+          {.help = "n of n x n sensors on each face, for placement: faces",
+           .min = 1,
+           .max = 100});
   s.field("sensors", sensors,
-          {.help = "cylinder: about how many", .min = 3, .max = 1e6});
+          {.help = "about how many sensors the cylinder has",
+           .min = 3,
+           .max = 1e6});
   s.field("index", index,
-          {.help = "of refraction of the medium", .min = 1, .max = 100});
+          {.help = "index of refraction of the medium", .min = 1, .max = 100});
   s.field("efficiency", efficiency,
-          {.help = "stated: 0.8 quanta on average at 8.66 m; published: a "
-                   "quarter of it"});
-  s.field("light", light,
-          {.help = "factor of the light, for a larger detector",
+          {.help = "stated: 0.8 photoelectrons on average at 8.66 m; "
+                   "published: a quarter of that"});
+  s.field("light_yield", light_yield,
+          {.help = "factor of the mean number of photoelectrons, for a larger "
+                   "detector",
            .min = 1e-9,
-           .max = 1e9});
+           .max = 1e9,
+           .formerly = "detector.light"});
   s.field("jitter", jitter,
           {.help = "standard deviation of a hit time",
            .unit = "ns",
@@ -108,16 +116,17 @@ void DetectorOptions::describe(config::Schema& s) {
            .min = 0,
            .max = 100});
   s.field("window", window,
-          {.help = "of dark hits, from the event on; also the range of an "
-                   "unknown event time",
+          {.help = "time from the event on in which dark hits occur; also the "
+                   "range of an unknown event time",
            .unit = "ns",
            .min = 1e-3,
            .max = 1e9});
-  s.field(
-      "trigger", trigger,
-      {.help = "hits that an event needs; others are drawn anew", .min = 0});
+  s.field("trigger", trigger,
+          {.help = "hits that an event needs; events with fewer are resampled",
+           .min = 0});
   s.field("event_time", event_time,
-          {.help = "known: 0; unknown: uniform on the window"});
+          {.help = "known: events are at time 0; unknown: uniformly in the "
+                   "window"});
 }
 
 void DetectorOptions::validate() const {
@@ -140,7 +149,7 @@ Detector::Detector(const DetectorOptions& options, torch::Tensor positions,
     : options_(options),
       positions_(std::move(positions)),
       volume_(volume),
-      light_at_unit_(options.light * 0.8 * 75) {
+      light_at_unit_(options.light_yield * 0.8 * 75) {
   if (options.efficiency == Efficiency::kPublished) light_at_unit_ /= 4;
 }
 

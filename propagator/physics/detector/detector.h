@@ -14,12 +14,13 @@ enum class EventTime { kKnown, kUnknown };
 inline constexpr double kLightSpeed = 0.299792458;  // in vacuum, m/ns
 
 // Light sensors about a volume of a transparent medium. A flash at distance d
-// gives a sensor Poisson(λ) quanta, λ = light · 0.8 · 75 m² / d² (`stated`: 0.8
-// at the centre of the 10 m cube, √75 m from a corner; `published`: a quarter
-// of it). The sensor fires if there is one at least, at the time d · index / c
-// after the flash, with Gaussian jitter. It also fires by itself: dark hits
-// are a Poisson process of mean number `dark` in the window that begins with
-// the flash. Of both it reports the earliest. The window bounds dark hits only.
+// gives a sensor Poisson(λ) photoelectrons, λ = light_yield · 0.8 · 75 m² / d²
+// (`stated`: 0.8 at the centre of the 10 m cube, √75 m from a corner;
+// `published`: a quarter of it). The sensor fires if there is one at least, at
+// the time d · index / c after the flash, with Gaussian jitter. It also fires
+// by itself: dark hits are a Poisson process of mean number `dark` in the
+// window that begins with the flash. Of both it reports the earliest. The
+// window bounds dark hits only.
 struct DetectorOptions {
   Placement placement = Placement::kCorners;
   double size = 10;
@@ -28,7 +29,7 @@ struct DetectorOptions {
   int64_t sensors = 300;
   double index = 1.5;
   Efficiency efficiency = Efficiency::kStated;
-  double light = 1;
+  double light_yield = 1;
   double jitter = 0;
   double dark = 0;
   double window = 100;

@@ -146,7 +146,7 @@ Events draw_events(const Detector& detector, int64_t seed, int64_t begin,
             "[draw_events] expected events with {} hits, got none among "
             "{} in a row",
             detector.options().trigger, kMostDraws),
-        "lower detector.trigger or raise detector.light");
+        "lower detector.trigger or raise detector.light_yield");
   }
   events.drawn = drawn;
   return events;

@@ -53,38 +53,49 @@ void ForecastLossOptions::describe(config::Schema& s) {
   s.field("mse", mse, loss_weight("weight of the mean square error"));
   s.field("physics", physics,
           loss_weight("weight of the heat equation's residual"));
-  s.field("boundary", boundary, loss_weight("weight of the edges"));
-  s.field("initial", initial, loss_weight("weight of the visible frames"));
+  s.field("boundary", boundary,
+          loss_weight("weight of the plate's edges, the boundary condition"));
+  s.field("initial", initial,
+          loss_weight("weight of the visible frames, the initial condition"));
   s.field("correlation", correlation,
           loss_weight("weight of 1 - correlation of each frame"));
   s.field("physics_units", physics_units,
-          {.help = "residual per second (the document), or per time step"});
+          {.help = "rate: the residual is per second, as in the heat-plate "
+                   "paper; step: it is per time step"});
   s.field("normalisation", normalisation,
           {.help = "published divides the residual by its own deviation, which "
                    "makes the term constant"});
 }
 
 void ForecastEvalOptions::describe(config::Schema& s) {
-  s.field("batch", batch, {.help = "cases at once", .min = 1});
-  s.field("cases", cases, {.help = "of the split; 0: all", .min = 0});
+  s.field("batch", batch,
+          {.help = "cases of one forward pass in a test",
+           .min = 1,
+           .memory = true});
+  s.field("cases", cases,
+          {.help = "how many cases of the split are tested; 0 tests all",
+           .min = 0});
   s.field("protocol", protocol,
-          {.help = "honest: from the visible frames alone; published: the "
-                   "document's, which feeds the truth"});
-  s.field(
-      "stride", stride,
-      {.help = "frames replaced per pass of the published protocol", .min = 1});
+          {.help = "honest: forecasts from the visible frames alone; "
+                   "published: the heat-plate paper's, which feeds the truth"});
+  s.field("stride", stride,
+          {.help = "frames that the published protocol replaces in each pass",
+           .min = 1});
 }
 
 Forecast::Forecast(std::unique_ptr<models::ForecasterOptions> model)
     : model_options_(std::move(model)) {}
 
 void Forecast::describe(config::Schema& s) {
+  using enum config::Role;
   s.section("plate", plate_);
   s.section("data", data_options_);
-  s.field("model.name", model_name_, {.help = "`propagator list` shows them"});
-  s.section("model", *model_options_);
-  s.section("loss", loss_options_);
-  s.section("eval", eval_options_);
+  s.field("model.name", model_name_,
+          {.help = "name of the network; `propagator list` shows the names",
+           .role = kModel});
+  s.section("model", *model_options_, kModel);
+  s.section("loss", loss_options_, kLoss);
+  s.section("eval", eval_options_, kEvaluation);
 }
 
 void Forecast::validate() {

@@ -130,7 +130,8 @@ std::optional<double> Forecast::published_mse() const {
     bool autoregressive;
     double mse;
   };
-  // Document 000's test losses; challenge-1 autoregressive is a figure only.
+  // The heat-plate paper's test losses; challenge-1 autoregressive is a figure
+  // only.
   static constexpr Row rows[] = {{kBase, false, 1.13e-6},
                                  {kBase, true, 3.2e-7},
                                  {kChallenge1, false, 8.43e-7},
@@ -212,8 +213,8 @@ void Forecast::draw(torch::nn::Module& model, const Evaluation* evaluation,
   }
   const auto series = *fields(model, data::Split::kTest, 0, cases);
   draw_panels(series, shown, report);
-  report.film(series, 0, "film",
-              "The first case over time: truth, prediction and error.");
+  report.animation(series, 0, "animation",
+                   "The first case over time: truth, prediction and error.");
   report.text(
       "Look for yourself: choose a case, move through time, point at a node "
       "to read it and see its history; a click keeps the node.");
@@ -232,8 +233,8 @@ void Forecast::draw_model(torch::nn::Module& model, report::Report& report) {
                            .panels = {{"", internals.output_emphasis}}}},
                  .panel_width = 280,
                  .panel_height = 280},
-        "Which nodes the last layer puts its weight on (figure 31 of document "
-        "000).");
+        "Which nodes the last layer puts its weight on (figure 31 of the "
+        "heat-plate paper).");
   }
   if (internals.time_encoding.defined()) {
     const auto encoding = internals.time_encoding.cpu();
@@ -249,7 +250,7 @@ void Forecast::draw_model(torch::nn::Module& model, report::Report& report) {
     }
     report.figure("time-encoding", waves,
                   "How a token is told its time: sines and cosines of "
-                  "falling frequency (figure 6 of document 000).");
+                  "falling frequency (figure 6 of the heat-plate paper).");
   }
   if (internals.mask.defined()) {
     // The corner where something happens; the rest goes on like it.
@@ -272,13 +273,14 @@ void Forecast::draw_model(torch::nn::Module& model, report::Report& report) {
                            .range = std::pair(0.0, 1.0)}},
                  .panel_width = 280,
                  .panel_height = 280},
-        fmt::format("Which token may look at which (yellow), for the first {} "
-                    "tokens; grey is hidden (figures 16 and 17 of document "
-                    "000).{}",
-                    shown,
-                    model_options_->honest() && model_options_->autoregressive()
-                        ? " Token i carries frame i - 1 and predicts frame i."
-                        : ""));
+        fmt::format(
+            "Which token may attend to which (yellow), for the first {} "
+            "tokens; grey is hidden (figures 16 and 17 of the "
+            "heat-plate paper).{}",
+            shown,
+            model_options_->honest() && model_options_->autoregressive()
+                ? " Token i carries frame i - 1 and predicts frame i."
+                : ""));
   }
 }
 

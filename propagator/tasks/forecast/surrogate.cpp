@@ -40,7 +40,7 @@ class ForecastSurrogate : public Surrogate {
   NamedTensors apply(const NamedTensors& inputs) const override {
     const torch::NoGradGuard no_grad;
     const PrecisionScope scope(runtime_);
-    const auto& given = input_named(inputs, "fields");
+    const auto given = input_named(inputs, "fields");
     expect_fields(given);
     const int64_t cases = given.size(0);
     const auto alpha = input_named(inputs, "alpha").to(runtime_.options());

@@ -177,8 +177,7 @@ std::vector<NamedFigure> Locate::draw_rows(
                            {limit, limit},
                            report::Series::Style::kDashed});
   }
-  return {{"locate", plot,
-           "Of events held back from training, at each validation."}};
+  return {{"locate", plot, "Of the validation events, at each validation."}};
 }
 
 void Locate::draw_event(models::Locator& model, int64_t index,
@@ -222,7 +221,7 @@ void Locate::draw_attention(models::Locator& model,
   if (layers.empty()) return;
   const auto heads = static_cast<double>(layers.front().size(0));
   report::HeatMaps maps{
-      .title = "What the summary token looks at",
+      .title = "What the summary token attends to",
       .x = {"sensor", 1, static_cast<double>(detector().sensors())},
       .y = {"head", 1, heads},
       .panel_width = 460,

@@ -21,41 +21,53 @@ constexpr int64_t kTestBegin = int64_t{1} << 41;
 }  // namespace
 
 void LocateDataOptions::describe(config::Schema& s) {
-  s.field("events", events, {.help = "to train on", .min = 1});
-  s.field("held_back", held_back,
-          {.help = "events that validation uses", .min = 1});
-  s.field("redraw_every", redraw_every,
-          {.help = "steps after which the training events are new ones; 0: "
-                   "never",
-           .min = 0});
+  s.field("events", events, {.help = "how many events to train on", .min = 1});
+  s.field("validation", validation,
+          {.help = "how many events validation uses",
+           .min = 1,
+           .formerly = "data.held_back"});
+  s.field("resample_every", resample_every,
+          {.help = "steps after which the training events are resampled; 0 "
+                   "keeps the first ones",
+           .unit = "steps",
+           .min = 0,
+           .formerly = "data.redraw_every"});
 }
 
 void LocateEvalOptions::describe(config::Schema& s) {
-  s.field("events", events, {.help = "of the test", .min = 1});
-  s.field(
-      "classical", classical,
-      {.help = "events of the test that classical fits locate too", .min = 0});
-  s.field("batch", batch, {.help = "events at once in a test", .min = 1});
+  s.field("events", events, {.help = "how many events are tested", .min = 1});
+  s.field("classical", classical,
+          {.help = "how many events of the test classical fits locate too",
+           .min = 0});
+  s.field("batch", batch,
+          {.help = "events of one forward pass in a test",
+           .min = 1,
+           .memory = true});
   s.field("metric", metric,
-          {.help = "that runs are compared by: median distance, or document "
-                   "002's resolution"});
+          {.help = "metric by which runs are compared: the median distance, or "
+                   "the resolution of the detector lecture"});
 }
 
 Locate::Locate(std::unique_ptr<models::LocatorOptions> model)
     : model_options_(std::move(model)) {}
 
 void Locate::describe(config::Schema& s) {
+  using enum config::Role;
   s.section("detector", detector_options_);
   s.field("sensors", sensors_file_,
-          {.help = "file of their positions x, y, z (m), for "
+          {.help = "file with the sensors' positions x, y, z (m), for "
                    "detector.placement: file"});
   s.section("data", data_options_);
-  s.field("model.name", model_name_, {.help = "`propagator list` shows them"});
-  s.section("model", *model_options_);
+  s.field("model.name", model_name_,
+          {.help = "name of the network; `propagator list` shows the names",
+           .role = kModel});
+  s.section("model", *model_options_, kModel);
   s.field("loss.kind", loss_kind_,
           {.help = "mean square of coordinates, or minus the log likelihood of "
-                   "a normal distribution; auto: that, if the model has one"});
-  s.section("eval", eval_options_);
+                   "a normal distribution; auto takes the likelihood if the "
+                   "model gives an uncertainty",
+           .role = kLoss});
+  s.section("eval", eval_options_, kEvaluation);
 }
 
 std::map<std::string, std::string> Locate::defaults() const {
@@ -132,7 +144,7 @@ physics::Events Locate::draw_split(data::Split split, int64_t round) const {
                                   data_options_.events);
     case data::Split::kValidation:
       return physics::draw_events(detector(), seed_, kValidationBegin,
-                                  data_options_.held_back);
+                                  data_options_.validation);
     default:
       return physics::draw_events(detector(), seed_, kTestBegin,
                                   eval_options_.events);
@@ -174,8 +186,8 @@ void Locate::initialise(torch::nn::Module& model, int64_t seed) const {
 }
 
 void Locate::begin_step(torch::nn::Module&, int64_t step) {
-  if (data_options_.redraw_every == 0) return;
-  const int64_t round = step / data_options_.redraw_every;
+  if (data_options_.resample_every == 0) return;
+  const int64_t round = step / data_options_.resample_every;
   if (round == round_) return;
   const auto fresh = to_device(draw_split(data::Split::kTrain, round));
   auto& events = samples_.at(data::Split::kTrain);

@@ -15,8 +15,8 @@ enum class LocateMetric { kMedian, kResolution };
 
 struct LocateDataOptions {
   int64_t events = 32000;
-  int64_t held_back = 4000;
-  int64_t redraw_every = 0;
+  int64_t validation = 4000;
+  int64_t resample_every = 0;
 
   void describe(config::Schema& schema);
 };

@@ -86,9 +86,9 @@ json describe_pulls(const Tensor& pulls) {
 DistanceErrors distance_errors(const Tensor& positions, const Tensor& truth) {
   const auto d = distances(positions, truth);
   std::vector<Tensor> roots;
-  for (int64_t n = 0; n < truth.size(0); n += kDocumentBatch) {
-    const auto error = positions.slice(0, n, n + kDocumentBatch) -
-                       truth.slice(0, n, n + kDocumentBatch);
+  for (int64_t n = 0; n < truth.size(0); n += kLectureBatch) {
+    const auto error = positions.slice(0, n, n + kLectureBatch) -
+                       truth.slice(0, n, n + kLectureBatch);
     roots.push_back(error.square().mean().sqrt());
   }
   return {torch::stack(roots).mean().item<double>(), value_at(d, 0.5),

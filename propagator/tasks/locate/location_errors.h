@@ -9,12 +9,12 @@
 
 namespace propagator::tasks {
 
-// Events of a batch in document 002's resolution.
-inline constexpr int64_t kDocumentBatch = 32;
+// Events of a batch in the detector lecture's resolution.
+inline constexpr int64_t kLectureBatch = 32;
 
 // How far answers are from the truth, in m.
 struct DistanceErrors {
-  double resolution = 0;  // document 002's: mean over batches of 32 of √MSE
+  double resolution = 0;  // the lecture's: mean over batches of 32 of √MSE
   double median = 0, ninety = 0, mean = 0;  // of the distance
 
   nlohmann::json to_json() const;

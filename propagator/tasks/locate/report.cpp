@@ -173,7 +173,7 @@ std::vector<std::string> remarks_of(const json& numbers) {
   std::vector<std::string> remarks{fmt::format(
       "{} events; resolution is the mean over batches of {} of the root mean "
       "square of a coordinate, the others are of the distance",
-      numbers.at("events").get<int64_t>(), kDocumentBatch)};
+      numbers.at("events").get<int64_t>(), kLectureBatch)};
   if (!numbers.contains("pulls")) return remarks;
   const auto& pulls = numbers.at("pulls");
   const auto sigma = pulls.at("sigma").get<std::vector<double>>();

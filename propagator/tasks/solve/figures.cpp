@@ -18,7 +18,7 @@ report::BarChart errors_of(std::span<const ReproducedRow> rows) {
   chart.y.label = "relative L2";
   chart.y.log = true;
   chart.bars.push_back({"ours, median of seeds", {}});
-  chart.bars.push_back({"document, mean of seeds", {}});
+  chart.bars.push_back({"published, mean of seeds", {}});
   for (const auto& row : rows) {
     chart.categories.push_back(row.name);
     chart.bars[0].values.push_back(row.summary.at("value"));
@@ -172,8 +172,8 @@ std::vector<NamedFigure> Solve::draw_rows(
     std::span<const ReproducedRow> rows) const {
   std::vector<NamedFigure> figures;
   if (rows.size() > 1) {
-    figures.push_back(
-        {"solve", errors_of(rows), "Each row of the document that was run."});
+    figures.push_back({"solve", errors_of(rows),
+                       "Each row of the publication that was run."});
   }
   for (const auto& problem : by_problem(rows)) {
     figures.push_back({"solve-" + problem.name,

@@ -15,19 +15,25 @@ Solve::Solve(std::unique_ptr<models::FieldNetOptions> model, int64_t variables)
     : variables_(variables), model_options_(std::move(model)) {}
 
 void Solve::describe(config::Schema& s) {
+  using enum config::Role;
   s.section("problem", problem_options_);
   s.section("points", point_options_);
-  s.field("model.name", model_name_, {.help = "`propagator list` shows them"});
-  s.section("model", *model_options_);
-  s.section("loss", loss_options_);
+  s.field("model.name", model_name_,
+          {.help = "name of the network; `propagator list` shows the names",
+           .role = kModel});
+  s.section("model", *model_options_, kModel);
+  s.section("loss", loss_options_, kLoss);
   s.field("derivatives", derivatives_,
-          {.help = "of a window's tokens: published, as document 003's scripts "
-                   "have them, solves another equation"});
-  s.field("built_in", hard_constraints_,
-          {.help = "initial and periodic conditions hold by the answer's form, "
-                   "where that can be; all: also where it then has a corner; "
-                   "no: all are learned"});
-  s.section("eval", eval_options_);
+          {.help = "derivatives of a window's tokens: published, as in the "
+                   "scripts of the S-Pformer paper, solves another equation",
+           .role = kModel});
+  s.field("hard_constraints", hard_constraints_,
+          {.help = "initial and periodic conditions are hard constraints: yes, "
+                   "where the network stays smooth; all, also where it then "
+                   "has a corner; no, all are terms of the loss",
+           .role = kModel,
+           .formerly = "built_in"});
+  s.section("eval", eval_options_, kEvaluation);
 }
 
 std::map<std::string, std::string> Solve::defaults() const {
@@ -57,7 +63,7 @@ void Solve::validate() {
   if (point_options_.resample_every > 0 && !point_options_.adaptive &&
       point_options_.sampling == pde::Sampling::kGrid) {
     throw ConfigError("points.resample_every",
-                      "a grid drawn anew is the same grid",
+                      "a grid that is resampled is the same grid",
                       "set points.resample_every=0, points.sampling=sobol, or "
                       "points.adaptive=yes");
   }
@@ -84,11 +90,11 @@ std::vector<config::UnusedOption> Solve::unused_options() const {
   };
   if (std::ranges::none_of(learned, is_initial)) {
     unused.push_back(
-        {"loss.initial", "no condition at a time is to be learned"});
+        {"loss.initial", "no initial condition is a term of the loss"});
   }
   if (std::ranges::all_of(learned, is_initial)) {
     unused.push_back(
-        {"loss.boundary", "no condition on another face is to be learned"});
+        {"loss.boundary", "no boundary condition is a term of the loss"});
   }
   return unused;
 }
@@ -103,7 +109,7 @@ std::vector<std::string> Solve::inspect() {
   for (const auto& condition : problem_->conditions) {
     if (!conditions_.is_hard(condition)) continue;
     lines.push_back(
-        fmt::format("built in: {}", conditions_.name_of(condition)));
+        fmt::format("hard constraint: {}", conditions_.name_of(condition)));
   }
   for (const auto& face : points_.faces()) {
     lines.push_back(fmt::format("{} points: {}", face.windows.size(0),
@@ -111,8 +117,8 @@ std::vector<std::string> Solve::inspect() {
   }
   if (problem_->exact.empty()) return lines;
   lines.push_back(
-      fmt::format("the exact solution leaves a residual of {:.1e} at most",
-                  pde::ExactSolution(*problem_).leaves_of_equations()));
+      fmt::format("the exact solution has a residual of {:.1e} at most",
+                  pde::ExactSolution(*problem_).residual_of_equations()));
   return lines;
 }
 

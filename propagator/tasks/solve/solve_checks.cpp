@@ -76,17 +76,17 @@ void expect_exact_solution(const pde::Problem& problem) {
   const char* hint =
       "correct it, or leave it out: then a numerical one is computed";
   const pde::ExactSolution exact(problem);
-  const double violation = exact.leaves_of_equations();
+  const double violation = exact.residual_of_equations();
   if (!(violation < kExactlySolved)) {
     throw ConfigError(
         "problem.exact",
-        fmt::format("problem.exact does not solve the equations: it leaves a "
+        fmt::format("problem.exact does not solve the equations: it has a "
                     "residual of {:.3g}, relative to their terms",
                     violation),
         hint);
   }
   for (const auto& condition : problem.conditions) {
-    const double off = exact.leaves(condition);
+    const double off = exact.residual_of(condition);
     if (off < kExactlyMet) continue;
     throw ConfigError(
         "problem.exact",

@@ -5,61 +5,83 @@
 namespace propagator::tasks {
 
 void ProblemOptions::describe(config::Schema& s) {
-  s.field("domain", text.domain, {.help = "x in [0, 1], for each variable"});
+  s.field("domain", text.domain,
+          {.help = "interval of each variable, as x in [0, 1]"});
   s.field("fields", text.fields, {.help = "names of what is solved for"});
-  s.field("parameters", text.parameters, {.help = "c = 2"});
-  s.field("equations", text.equations, {.help = "u_tt = c^2*u_xx"});
+  s.field("parameters", text.parameters,
+          {.help = "names for numbers in the formulas, as c = 2"});
+  s.field("equations", text.equations,
+          {.help = "the equations, as u_tt = c^2*u_xx"});
   s.field("conditions", text.conditions,
-          {.help = "at t=0: u = sin(x); on x=0: u = 0; periodic x"});
-  s.field("exact", text.exact, {.help = "u = ..., if it is known"});
+          {.help = "initial and boundary conditions, as at t=0: u = sin(x); "
+                   "on x=0: u = 0; periodic x"});
+  s.field(
+      "exact", text.exact,
+      {.help = "the exact solution, if it is known, as u = sin(x)*exp(-t)"});
 }
 
 void PointOptions::describe(config::Schema& s) {
-  s.field("sampling", sampling, {.help = "of domain and faces, at first"});
+  s.field("sampling", sampling,
+          {.help = "how the first points of domain and faces are chosen"});
   s.field("per_axis", per_axis,
-          {.help = "points along each variable", .min = 2, .max = 100000});
+          {.help = "training points along each variable",
+           .min = 2,
+           .max = 100000,
+           .memory = true});
   s.field("window", window,
           {.help = "tokens that follow a point through time, for models "
-                   "whose tokens see each other",
+                   "whose tokens attend to each other",
            .min = 1,
            .max = 64});
   s.field("window_step", window_step,
-          {.help = "between two tokens, in units of time", .min = 0});
+          {.help = "time between two tokens of a window, in units of time",
+           .min = 0});
   s.field("validation_per_axis", validation_per_axis,
-          {.help = "points along each variable", .min = 1});
+          {.help = "validation points along each variable", .min = 1});
   s.field("resample_every", resample_every,
-          {.help = "draw new points; 0: never", .unit = "steps", .min = 0});
+          {.help = "steps after which the training points are resampled; 0 "
+                   "keeps the first ones",
+           .unit = "steps",
+           .min = 0});
   s.field("adaptive", adaptive,
-          {.help = "new points of the domain go where the residual is large"});
+          {.help = "resampled points of the domain lie where the residual is "
+                   "large"});
 }
 
 void SolveLossOptions::describe(config::Schema& s) {
   s.field("equation", equation,
           loss_weight("weight of the equations' residuals"));
-  s.field("initial", initial, loss_weight("weight of conditions at a time"));
-  s.field("boundary", boundary, loss_weight("weight of the other conditions"));
+  s.field("initial", initial, loss_weight("weight of the initial conditions"));
+  s.field("boundary", boundary,
+          loss_weight("weight of the boundary conditions"));
   s.field("balance", balance,
-          {.help = "how weights change from these in training"});
+          {.help = "how the weights of the loss change in training"});
   s.field("balance_every", balance_every,
-          {.help = "for gradient_norm and ntk", .unit = "steps", .min = 1});
+          {.help = "steps between changes of the weights by gradient_norm and "
+                   "ntk",
+           .unit = "steps",
+           .min = 1});
   s.field("balance_rate", balance_rate,
-          {.help = "how far they go to the balanced ones each time",
+          {.help = "how far the weights go to the balanced ones at each change",
            .min = 0,
            .max = 1});
   s.field("causality", causality,
-          {.help = "points count exp(-this · mean squares at earlier times); "
-                   "0: all alike",
+          {.help = "c of exp(-c * mean squared residual at earlier times), by "
+                   "which points count; 0 counts all alike",
            .min = 0});
   s.field("slabs", slabs,
-          {.help = "of time, for that", .min = 2, .max = 10000});
+          {.help = "slabs of time that loss.causality takes the means over",
+           .min = 2,
+           .max = 10000});
 }
 
 void SolveEvalOptions::describe(config::Schema& s) {
-  s.field("per_axis", per_axis,
-          {.help = "test points along each variable", .min = 2});
+  s.field(
+      "per_axis", per_axis,
+      {.help = "test points along each variable", .min = 2, .memory = true});
   s.field("quantities", quantities,
-          {.help = "fields and derivatives that predict writes; empty: the "
-                   "fields"});
+          {.help = "fields and derivatives that predict writes; if there are "
+                   "none, the fields"});
   s.field("classical", classical,
           {.help = "say what a classical method needs for the same error, and "
                    "use one where no exact solution is given"});

@@ -141,9 +141,9 @@ TEST(PdeInitialConditions, FormulasThatNameTimeMeanTheFirst) {
 TEST(PdeInitialConditions, WhatTheAnswerMustNotKeepIsLeftToTheLoss) {
   struct Case {
     const char *first, *other;
-    bool built_in, with_corners;
+    bool hard, with_corners;
   };
-  for (const auto& [first, other, built_in, with_corners] :
+  for (const auto& [first, other, hard, with_corners] :
        {Case{"u = 1 - abs(x)", "on boundary: u = 0", false, true},
         Case{"u = x*sign(x - 0.5)", "on boundary: u = 0", false, true},
         // No slope at x = 0.
@@ -164,7 +164,7 @@ TEST(PdeInitialConditions, WhatTheAnswerMustNotKeepIsLeftToTheLoss) {
          .equations = {"u_t = u_xx"},
          .conditions = {fmt::format("at t=0: {}", first), other}});
     const auto& condition = heat.conditions[0];
-    EXPECT_EQ(HardInitialConditions(heat).has(condition), built_in) << first;
+    EXPECT_EQ(HardInitialConditions(heat).has(condition), hard) << first;
     EXPECT_EQ(HardInitialConditions(heat, true).has(condition), with_corners)
         << first;
   }

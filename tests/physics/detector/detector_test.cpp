@@ -43,7 +43,7 @@ TEST(PhysicsDetector, LightAndTimeFollowTheirFormulas) {
   EXPECT_NEAR(stated.travel_time(1), 1.5 / 0.299792458, 1e-14);
   EXPECT_NEAR(stated.light_speed() * stated.travel_time(7), 7, 1e-14);
   o.efficiency = Efficiency::kPublished;
-  o.light = 3;
+  o.light_yield = 3;
   EXPECT_NEAR(make_detector(o).mean_light(std::sqrt(75.0)), 0.6, 1e-15);
 }
 
@@ -224,7 +224,7 @@ TEST(PhysicsDetector, BadOptionsAreErrors) {
   for (const char* text :
        {"{jitter: -1}", "{placement: ring}", "{index: 0.5}", "{window: 0}",
         "{dark: -0.1}", "{efficiency: 2}", "{event_time: maybe}"}) {
-    const auto document = config::Document::from_text(
+    auto document = config::Document::from_text(
         fmt::format("detector: {}", text), "test.yaml");
     EXPECT_THROW(document.apply_to(schema), ConfigError) << text;
   }

@@ -225,7 +225,7 @@ TEST(PhysicsLightEvents, EventDoesNotDependOnItsNeighboursOrThreads) {
 
 TEST(PhysicsLightEvents, NoTriggerIsAnErrorNotALoop) {
   DetectorOptions o;
-  o.trigger = 8, o.light = 1e-3;
+  o.trigger = 8, o.light_yield = 1e-3;
   const auto detector = make_detector(o);
   const auto message =
       thrown<NumericalError>([&] { draw_events(detector, 0, 0, 100); });

@@ -196,7 +196,7 @@ TEST(TasksForecast, ThePublishedNumberIsOfItsOwnPlateOnly) {
   };
   const auto with = [&](const std::string& key) {
     return published({"plate.rows=26", "plate.cols=26", "plate.frames=401",
-                      "model.visible=5", "data.cases=5", key});
+                      "model.visible=5", "data.cases=10", key});
   };
   EXPECT_EQ(with("model.mask=block"), 1.13e-6);
   EXPECT_EQ(with("model.mask=causal"), 3.2e-7);

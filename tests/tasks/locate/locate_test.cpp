@@ -15,7 +15,7 @@ using torch::Tensor;
 run::Experiment experiment(const std::string& more) {
   return run::Experiment(config::Document::from_text(
       "task: locate\nprecision: fp64\n"
-      "data: {events: 64, held_back: 32, redraw_every: 2}\n"
+      "data: {events: 64, validation: 32, resample_every: 2}\n"
       "eval: {events: 96, classical: 48, batch: 40}\n"
       "train: {batch: 8, max_steps: 6, checkpoint_every: 1, "
       "keep_checkpoints: 9}\n" +
@@ -113,8 +113,9 @@ TEST(TasksLocate, AResultHasTheModelAndTheFitsOfTheSameEvents) {
 }
 
 TEST(TasksLocate, ModeAndMetricFollowTheConfiguration) {
-  const auto e = experiment(std::string(kDocument) +
-                            "detector: {efficiency: published, light: 4}\n");
+  const auto e =
+      experiment(std::string(kDocument) +
+                 "detector: {efficiency: published, light_yield: 4}\n");
   EXPECT_EQ(e.task().mode(), "published");
   const auto other = experiment(std::string(kSmall) +
                                 "eval.metric: resolution\n");

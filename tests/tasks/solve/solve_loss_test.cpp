@@ -32,9 +32,7 @@ TEST_F(TasksSolveLoss, LearnedWeightsBeginAsConfigured) {
       {.equation = 2, .boundary = 5, .balance = pde::Balance::kUncertainty});
   const auto net =
       models::field_nets().at("pinn").options()->make({{0, 0}, {1, 1}, 1, -1});
-  learned.add_learned_weights(*net);
   net->initialise(3);
-  learned.initialise_learned_weights(*net);
   net->to(torch::kFloat64);
   learned.prepare(pde::Derivatives::kHonest, 0, kDouble);
   const SolvePoints points(problem, conditions, {.per_axis = 4}, {},
@@ -54,18 +52,23 @@ TEST_F(TasksSolveLoss, LearnedWeightsBeginAsConfigured) {
     EXPECT_NEAR(training.terms[n + 3].value.item<double>(), weights[n], 1e-6);
   }
   EXPECT_NEAR(training.total.item<double>(), total, 1e-6 * std::abs(total));
+  // They get a gradient of their own and are no part of the model.
+  const auto logs = learned.learned().at(SolveLoss::kLogVariances);
+  training.total.backward();
+  for (size_t n = 0; n < weights.size(); ++n) {
+    const double mean = training.terms[n].value.item<double>();
+    EXPECT_NEAR(logs.grad()[static_cast<int64_t>(n)].item<double>(),
+                1 - weights[n] * mean, 1e-6 * (1 + weights[n] * mean));
+  }
+  EXPECT_EQ(net->named_parameters().find(SolveLoss::kLogVariances), nullptr);
   // Validation has the weights of the configuration, whatever is learned.
   EXPECT_EQ(at(data::Split::kValidation).terms.size(), 3u);
 }
 
-TEST_F(TasksSolveLoss, FixedWeightsAreNoPartOfTheModel) {
-  const auto net =
-      models::field_nets().at("pinn").options()->make({{0, 0}, {1, 1}, 1, -1});
-  const auto before = net->parameters().size();
-  const auto fixed = loss({});
-  fixed.add_learned_weights(*net);
-  fixed.initialise_learned_weights(*net);
-  EXPECT_EQ(net->parameters().size(), before);
+TEST_F(TasksSolveLoss, FixedWeightsAreNotLearned) {
+  auto fixed = loss({});
+  fixed.prepare(pde::Derivatives::kHonest, 0, kDouble);
+  EXPECT_TRUE(fixed.learned().empty());
   EXPECT_EQ(fixed.slabs(), 0);
   EXPECT_TRUE(fixed.state().empty());
 }

@@ -30,7 +30,9 @@ run::Experiment experiment(
       "    - on x=-1: u_x + 2*u = t\n    - periodic x: u\n"
       "points: {window: 3, window_step: 0.01, " +
           points + "}\n" +
-          (more.starts_with("built_in") ? "" : "built_in: no\n") + more,
+          (more.starts_with("hard_constraints") ? ""
+                                                : "hard_constraints: no\n") +
+          more,
       "test"));
 }
 
@@ -76,8 +78,9 @@ TEST(TasksSolve, EquationAgreesWithNestedReverseMode) {
   EXPECT_GT(loss.total.item<double>(), 0);
 }
 
-TEST(TasksSolve, BuiltInConditionsAreNoTermsOfTheLoss) {
-  const auto e = experiment("built_in: yes\nmodel: {name: pinn, width: 8}\n");
+TEST(TasksSolve, HardConstraintsAreNoTermsOfTheLoss) {
+  const auto e =
+      experiment("hard_constraints: yes\nmodel: {name: pinn, width: 8}\n");
   const auto model = prepared_model(e);
   const auto loss = e.task().loss(*model, data::Split::kTrain,
                                   torch::arange(36, torch::kInt64));
@@ -90,12 +93,12 @@ TEST(TasksSolve, BuiltInConditionsAreNoTermsOfTheLoss) {
       torch::stack({x, torch::zeros_like(x)}, 1).unsqueeze(1));
   EXPECT_TRUE(near(start.view({-1}), -torch::sin(M_PI * x), kNested));
   const auto lines = e.task().inspect();
-  EXPECT_EQ(std::ranges::count(lines, "built in: at t=0: u"), 1);
+  EXPECT_EQ(std::ranges::count(lines, "hard constraint: at t=0: u"), 1);
 }
 
 TEST(TasksSolve, AModelOutlivesItsTask) {
   auto e = std::make_optional(
-      experiment("built_in: yes\nmodel: {name: pinn, width: 8}\n"));
+      experiment("hard_constraints: yes\nmodel: {name: pinn, width: 8}\n"));
   const auto model = prepared_model(*e);
   const auto points = torch::linspace(-1, 1, 10, torch::kFloat64);
   const auto values = [&] {
@@ -136,7 +139,7 @@ TEST(TasksSolve, ConditionsOnOneFaceShareItsPoints) {
       "  conditions: ['at t=0: u = sin(pi*x)', 'on x=0: u = 0',"
       " 'at t=0: u_t = x', 'on x=1: u = 0']\n"
       "points: {per_axis: 6, adaptive: no, sampling: uniform,"
-      " resample_every: 1}\nbuilt_in: no\n"
+      " resample_every: 1}\nhard_constraints: no\n"
       "model: {name: pinn, width: 8}\n",
       "test"));
   const auto model = prepared_model(e);

@@ -1,0 +1,277 @@
+#include <fmt/ranges.h>
+#include <yaml-cpp/yaml.h>
+
+#include <functional>
+
+#include "propagator/core/config.h"
+#include "propagator/core/files.h"
+
+namespace propagator::config {
+namespace {
+
+std::string place(const std::string& name, const YAML::Mark& mark) {
+  return mark.is_null()
+             ? name
+             : fmt::format("{}:{}:{}", name, mark.line + 1, mark.column + 1);
+}
+
+// An item of a list: a value, or `place: equation`, which YAML takes for a
+// map of one entry.
+std::string item_text(const YAML::Node& item) {
+  if (item.IsScalar()) return item.Scalar();
+  if (!item.IsMap() || item.size() != 1 || !item.begin()->second.IsScalar()) {
+    throw YAML::Exception(item.Mark(), "expected one line of text");
+  }
+  return fmt::format("{}: {}", item.begin()->first.Scalar(),
+                     item.begin()->second.Scalar());
+}
+
+// No configuration nests deeper; one that does refers to itself.
+constexpr int kDeepest = 16;
+
+// Layers of entries that no file has.
+constexpr int kCommandLine = 1;
+constexpr int kBeneath = -kDeepest - 1;
+
+// Its items, a line each; an empty line is none.
+Document::Entry list_entry(
+    const YAML::Node& list,
+    const std::function<std::string(const YAML::Node&)>& place_of) {
+  Document::Entry entry{"", place_of(list), true};
+  for (const auto& item : list) {
+    const auto text = item_text(item);
+    entry.text += text + "\n";
+    if (!text.empty()) entry.items.push_back(place_of(item));
+  }
+  return entry;
+}
+
+void flatten(const YAML::Node& node, const std::string& path,
+             const std::string& name, int depth,
+             std::map<std::string, Document::Entry>& entries) {
+  const auto fail = [&](const YAML::Mark& mark, const std::string& what) {
+    throw ConfigError(path,
+                      fmt::format("{}: {}{}", place(name, mark), path, what));
+  };
+  if (depth > kDeepest) fail(node.Mark(), ": sections nest too deeply");
+  if (node.IsMap()) {
+    for (const auto& item : node) {
+      const auto key = item.first.as<std::string>();
+      const auto full = path.empty() ? key : path + "." + key;
+      if (entries.contains(full)) {
+        throw ConfigError(full,
+                          fmt::format("{}: {} is set twice",
+                                      place(name, item.first.Mark()), full));
+      }
+      flatten(item.second, full, name, depth + 1, entries);
+    }
+  } else if (node.IsScalar()) {
+    entries[path] = {node.Scalar(), place(name, node.Mark())};
+  } else if (node.IsSequence()) {
+    entries[path] = list_entry(
+        node, [&](const YAML::Node& part) { return place(name, part.Mark()); });
+  } else if (depth > 0) {
+    fail(node.Mark(), ": expected a value");
+  }
+}
+
+std::string leaf(const std::string& path) {
+  return path.substr(path.rfind('.') + 1);
+}
+
+// The key a user most likely meant: a list that was given as a section, a whole
+// path that is nearly this one, or the same leaf in another section.
+std::string suggestion(const Schema& schema, const std::string& path) {
+  const auto* outer = schema.find(path.substr(0, path.rfind('.')));
+  if (outer != nullptr && outer->type == Schema::kList) {
+    return fmt::format("{} is a list ({}): give items a line each, after '- '",
+                       outer->path, outer->meta.help);
+  }
+  std::vector<std::string> paths, same_leaf;
+  for (const auto& field : schema.fields()) {
+    paths.push_back(field.path);
+    if (leaf(field.path) == leaf(path)) same_leaf.push_back(field.path);
+  }
+  return did_you_mean(
+      path, paths,
+      same_leaf.empty()
+          ? "`propagator check CONFIG` prints every key"
+          : fmt::format("did you mean {}?", fmt::join(same_leaf, " or ")));
+}
+
+}  // namespace
+
+Document Document::from_file(const std::filesystem::path& path) {
+  return from_file(path, 0);
+}
+
+Document Document::from_file(const std::filesystem::path& path, int depth) {
+  auto document = from_text(read_file(path), path.string());
+  for (auto& [key, entry] : document.entries_) entry.layer = -depth;
+  if (document.entries_.empty()) {
+    throw ConfigError("", path.string() + ": the file has no keys",
+                      "a short one says `task: forecast`");
+  }
+  const auto base = document.entries_.extract("from");
+  if (base.empty()) return document;
+  const auto& [text, where, list, items, layer] = base.mapped();
+  if (depth == kDeepest) {
+    throw ConfigError("from",
+                      fmt::format("{}: a file begins from itself", where));
+  }
+  const auto file = path.parent_path() / text;
+  if (list || !std::filesystem::is_regular_file(file)) {
+    throw ConfigError("from",
+                      fmt::format("{}: no file {}", where, file.string()),
+                      "a path beside this file");
+  }
+  auto inherited = from_file(file, depth + 1);
+  // Ours first: merge leaves what is there.
+  document.entries_.merge(inherited.entries_);
+  return document;
+}
+
+Document Document::from_text(const std::string& yaml, const std::string& name) {
+  Document document;
+  document.name_ = name;
+  try {
+    const auto documents = YAML::LoadAll(yaml);
+    if (documents.size() > 1) {
+      throw ConfigError("", name + ": expected one document, found a '---'");
+    }
+    const auto root = documents.empty() ? YAML::Node() : documents[0];
+    if (!root.IsMap() && !root.IsNull()) {
+      throw ConfigError("", name + ": expected `key: value` lines");
+    }
+    flatten(root, "", name, 0, document.entries_);
+  } catch (const YAML::Exception& error) {
+    throw ConfigError(
+        "", fmt::format("{}: {}", place(name, error.mark), error.msg),
+        yaml.find('\t') != std::string::npos
+            ? "YAML indents with blanks, not with tabs"
+            : "give items of a list a line each, after '- ', and put a text "
+              "with a ':' or a bracket in quotes");
+  }
+  return document;
+}
+
+void Document::override_with(const std::string& assignment) {
+  const auto equals = assignment.find('=');
+  if (equals == std::string::npos || equals == 0) {
+    throw UsageError(fmt::format("-s {}: expected key=value", assignment),
+                     "for example -s schedule.lr=3e-4");
+  }
+  const auto path = assignment.substr(0, equals);
+  const auto text = assignment.substr(equals + 1);
+  const auto where = "-s " + assignment;
+  if (!text.starts_with('[')) {
+    set(path, text, where);
+    return;
+  }
+  try {
+    auto& entry = entries_[path];
+    entry =
+        list_entry(YAML::Load(text), [&](const YAML::Node&) { return where; });
+    entry.layer = kCommandLine;
+  } catch (const YAML::Exception& error) {
+    throw UsageError(fmt::format("{}: {}", where, error.msg),
+                     "a list is written [a, b]");
+  }
+}
+
+void Document::set(const std::string& path, const std::string& text,
+                   const std::string& where) {
+  entries_[path] = {.text = text, .where = where, .layer = kCommandLine};
+}
+
+void Document::suggest(const std::string& path, const std::string& text,
+                       const std::string& where) {
+  entries_.try_emplace(path,
+                       Entry{.text = text, .where = where, .layer = kBeneath});
+}
+
+std::optional<std::string> Document::get(const std::string& path) const {
+  const auto found = entries_.find(path);
+  if (found == entries_.end()) return std::nullopt;
+  return found->second.text;
+}
+
+std::optional<std::string> Document::rename_key(const Field& field) {
+  if (field.meta.formerly.empty()) return std::nullopt;
+  auto former = entries_.extract(field.meta.formerly);
+  if (former.empty()) return std::nullopt;
+  const auto& entry = former.mapped();
+  auto what = fmt::format("{}: {} is now called {}", entry.where,
+                          field.meta.formerly, field.path);
+  const auto present = entries_.find(field.path);
+  if (present != entries_.end()) {
+    if (present->second.layer == entry.layer) {
+      throw ConfigError(field.path, what + ", and both are given",
+                        "leave one of them out");
+    }
+    if (present->second.layer > entry.layer) return what;
+  }
+  entries_[field.path] = entry;
+  return what;
+}
+
+std::optional<std::string> Document::rename_value(const Field& field) {
+  const auto found = entries_.find(field.path);
+  if (found == entries_.end()) return std::nullopt;
+  auto& entry = found->second;
+  const auto former = field.former_values.find(entry.text);
+  if (former == field.former_values.end()) return std::nullopt;
+  entry.text = former->second;
+  return fmt::format("{}: {}={} is now called {}", entry.where, field.path,
+                     former->first, former->second);
+}
+
+std::vector<std::string> Document::rename_former(const Schema& schema) {
+  std::vector<std::string> said;
+  for (const auto& field : schema.fields()) {
+    if (const auto key = rename_key(field)) said.push_back(*key);
+    if (const auto value = rename_value(field)) said.push_back(*value);
+  }
+  return said;
+}
+
+std::vector<std::string> Document::apply_to(const Schema& schema) {
+  auto said = rename_former(schema);
+  for (const auto& [path, entry] : entries_) {
+    const Field* field = schema.find(path);
+    if (field == nullptr) {
+      throw ConfigError(path,
+                        fmt::format("{}: unknown key {}", entry.where, path),
+                        suggestion(schema, path));
+    }
+    if (entry.list && field->type != Schema::kList) {
+      throw ConfigError(
+          path, fmt::format("{}: {}: expected a single value, got a list",
+                            entry.where, path));
+    }
+    try {
+      field->set(entry.text);
+    } catch (const std::invalid_argument& error) {
+      throw ConfigError(path, fmt::format("{}: {}: {}, got '{}'", entry.where,
+                                          path, error.what(), entry.text));
+    }
+  }
+  return said;
+}
+
+void Document::rethrow_with_place(const ConfigError& error) const {
+  const auto found = entries_.find(error.key());
+  auto where = fmt::format("{}: {} (default)", name_, error.key());
+  if (found != entries_.end()) {
+    const auto& entry = found->second;
+    const bool has_item =
+        error.item() >= 0 && error.item() < std::ssize(entry.items);
+    where = fmt::format(
+        "{}: {}",
+        has_item ? entry.items[static_cast<size_t>(error.item())] : entry.where,
+        error.key());
+  }
+  throw ConfigError(error.key(), where + ": " + error.what(), error.hint());
+}
+
+}  // namespace propagator::config

@@ -1,0 +1,98 @@
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include "propagator/pde/text/problem.h"
+
+// Problems in words.
+
+namespace propagator::pde {
+namespace {
+
+// How each derivative of the equations is computed.
+std::vector<std::string> derivative_lines(const Problem& problem) {
+  std::vector<std::string> lines;
+  const auto plan = problem.plan();
+  const auto& symbols = problem.symbols;
+  const auto named = problem.derivatives();
+  for (const auto& derivative : named) {
+    if (derivative.order() == 0) continue;
+    lines.push_back(
+        fmt::format("{} = {}", derivative.text(symbols),
+                    plan.recipe(derivative.orders, symbols.variables)));
+  }
+  const auto sum = problem.second_order_sum();
+  for (int64_t f = 0; f < std::ssize(symbols.fields); ++f) {
+    std::vector<std::string> names;
+    for (const auto& [orders, factor] : sum) {
+      const Derivative derivative{f, orders};
+      if (named.contains(derivative)) {
+        names.push_back(derivative.text(symbols));
+      }
+    }
+    if (names.empty()) continue;
+    lines.push_back(
+        fmt::format("in training the sum of {}, as it stands in the equations",
+                    fmt::join(names, " and ")));
+  }
+  return lines;
+}
+
+}  // namespace
+
+std::string Problem::text(const Condition& condition) const {
+  const auto& name = symbols.variables[static_cast<size_t>(condition.variable)];
+  if (!condition.is_periodic()) {
+    return fmt::format("{} {}={}: {} = 0",
+                       condition.variable == time() ? "at" : "on", name,
+                       condition.at, condition.residual.text());
+  }
+  std::vector<std::string> matched;
+  for (const auto& derivative : condition.matched) {
+    matched.push_back(derivative.text(symbols));
+  }
+  return fmt::format("periodic {}: {}", name, fmt::join(matched, ", "));
+}
+
+std::string Problem::describe() const {
+  std::string text;
+  const auto section = [&text](const char* name,
+                               const std::vector<std::string>& lines) {
+    if (lines.empty()) return;
+    text += fmt::format("{}\n", name);
+    for (const auto& line : lines) text += fmt::format("  {}\n", line);
+  };
+  std::vector<std::string> lines;
+  for (size_t i = 0; i < domain.size(); ++i) {
+    lines.push_back(fmt::format(
+        "{} in [{}, {}]{}", symbols.variables[i], domain[i].low, domain[i].high,
+        static_cast<int64_t>(i) == time() ? " (time)" : ""));
+  }
+  section("domain", lines);
+  section("fields", {fmt::format("{}", fmt::join(symbols.fields, ", "))});
+  lines.clear();
+  for (const auto& [name, value] : parameters) {
+    lines.push_back(fmt::format("{} = {}", name, value));
+  }
+  section("parameters", lines);
+  lines.clear();
+  for (const auto& equation : equations) {
+    lines.push_back(equation.text() + " = 0");
+  }
+  section("equations", lines);
+  section("derivatives (cn(d): Taylor coefficient n along d)",
+          derivative_lines(*this));
+  lines.clear();
+  for (const auto& condition : conditions) {
+    lines.push_back(this->text(condition));
+  }
+  section("conditions", lines);
+  lines.clear();
+  for (size_t i = 0; i < exact.size(); ++i) {
+    lines.push_back(fmt::format("{} = {}", symbols.fields[i], exact[i].text()));
+  }
+  section("exact", lines);
+  section("remarks", remarks);
+  return text;
+}
+
+}  // namespace propagator::pde

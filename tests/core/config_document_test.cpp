@@ -1,0 +1,141 @@
+// Roles, and keys and values that have been renamed.
+
+#include <fstream>
+
+#include "propagator/core/config.h"
+#include "testing.h"
+
+namespace propagator {
+namespace {
+
+enum class Colour { kRed, kBlue };
+
+struct PaintOptions {
+  int64_t coats = 1;
+  Colour colour = Colour::kRed;
+  std::string shop;
+
+  void describe(config::Schema& s) {
+    s.field("coats", coats, {.help = "how many coats", .formerly = "layers"});
+    s.field("colour", colour, {.help = "colour of the paint"});
+    s.field("shop", shop,
+            {.help = "who sells it", .role = config::Role::kPlace});
+  }
+};
+
+struct HouseOptions {
+  int64_t rooms = 3;
+  PaintOptions paint;
+
+  void describe(config::Schema& s) {
+    s.field("rooms", rooms, {.help = "how many rooms", .memory = true});
+    s.section("paint", paint, config::Role::kTraining);
+  }
+};
+
+}  // namespace
+
+namespace config {
+
+template <>
+struct Names<Colour> {
+  static constexpr std::pair<Colour, const char*> all[] = {
+      {Colour::kRed, "red"}, {Colour::kBlue, "blue"}};
+  static constexpr std::pair<const char*, const char*> former[] = {
+      {"azure", "blue"}};
+};
+
+}  // namespace config
+
+namespace {
+
+using config::Document;
+using config::Role;
+using testing::thrown;
+
+struct House : HouseOptions {
+  config::Schema schema;
+  House() { describe(schema); }
+  House(const House&) = delete;
+};
+
+TEST(CoreConfigDocument, RoleIsTheFieldsOrItsSections) {
+  House house;
+  EXPECT_EQ(house.schema.find("rooms")->role, Role::kData);
+  EXPECT_EQ(house.schema.find("paint.coats")->role, Role::kTraining);
+  EXPECT_EQ(house.schema.find("paint.shop")->role, Role::kPlace);
+  EXPECT_TRUE(house.schema.find("rooms")->meta.memory);
+  const auto help = config::to_help(house.schema);
+  EXPECT_NE(help.find("default 1, role training"), std::string::npos) << help;
+}
+
+TEST(CoreConfigDocument, FormerNamesAreReadWithAWarning) {
+  House house;
+  auto document = Document::from_text(
+      "layers: 2\npaint: {colour: azure, shop: here}\n", "a.yaml");
+  EXPECT_EQ(document.apply_to(house.schema),
+            (std::vector<std::string>{
+                "a.yaml:1:9: layers is now called paint.coats",
+                "a.yaml:2:17: paint.colour=azure is now called blue"}));
+  EXPECT_EQ(house.paint.coats, 2);
+  EXPECT_EQ(house.paint.colour, Colour::kBlue);
+  EXPECT_EQ(document.get("paint.coats"), "2");
+  EXPECT_FALSE(document.get("layers"));
+  EXPECT_TRUE(document.apply_to(house.schema).empty());
+}
+
+TEST(CoreConfigDocument, WhatComesLaterWinsUnderEitherName) {
+  for (const auto& [file, assignment] :
+       {std::pair{"layers: 2\n", "paint.coats=3"},
+        std::pair{"paint: {coats: 2}\n", "layers=3"},
+        std::pair{"layers: 2\n", "layers=3"}}) {
+    House house;
+    auto document = Document::from_text(file, "a.yaml");
+    document.override_with(assignment);
+    EXPECT_EQ(document.apply_to(house.schema).size(), 1u) << assignment;
+    EXPECT_EQ(house.paint.coats, 3) << file << assignment;
+  }
+  const testing::TemporaryFolder folder;
+  std::ofstream(folder / "base.yaml") << "paint.coats: 2\n";
+  std::ofstream(folder / "row.yaml") << "from: base.yaml\nlayers: 4\n";
+  House house;
+  auto row = Document::from_file(folder / "row.yaml");
+  row.suggest("paint.coats", "5", "a test");
+  row.apply_to(house.schema);
+  EXPECT_EQ(house.paint.coats, 4);
+}
+
+TEST(CoreConfigDocument, BothNamesAtOnceAreAnError) {
+  const auto problem = [](Document document) {
+    House house;
+    return thrown<ConfigError>([&] { document.apply_to(house.schema); });
+  };
+  EXPECT_EQ(
+      problem(Document::from_text("layers: 2\npaint.coats: 2\n", "a.yaml")),
+      "a.yaml:1:9: layers is now called paint.coats, and both are given");
+  Document typed;
+  typed.override_with("paint.coats=2");
+  typed.override_with("layers=2");
+  EXPECT_EQ(problem(typed),
+            "-s layers=2: layers is now called paint.coats, and both are "
+            "given");
+}
+
+TEST(CoreConfigDocument, ErrorsOfFormerKeysNameTheirPlace) {
+  House house;
+  auto document = Document::from_text("layers: two\n", "a.yaml");
+  EXPECT_EQ(thrown<ConfigError>([&] { document.apply_to(house.schema); }),
+            "a.yaml:1:9: paint.coats: expected a whole number, got 'two'");
+}
+
+TEST(CoreConfigDocument, HashHasTheFirstNames) {
+  House house;
+  house.paint.colour = Colour::kBlue;
+  EXPECT_EQ(house.schema.find("rooms")->hash_text(), "rooms=3");
+  EXPECT_EQ(house.schema.find("paint.coats")->hash_text(), "layers=1");
+  EXPECT_EQ(house.schema.find("paint.colour")->hash_text(),
+            "paint.colour=azure");
+}
+
+}  // namespace
+}  // namespace propagator

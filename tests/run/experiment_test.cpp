@@ -1,0 +1,102 @@
+#include "propagator/run/experiment.h"
+
+#include <map>
+
+#include "testing.h"
+
+namespace propagator::run {
+namespace {
+
+using config::Document;
+
+// Results are traced by it: configurations keep the hash that they had when
+// these were written down, whatever their keys are called now.
+TEST(RunExperiment, HashesStayWhatTheyWere) {
+  for (const auto& [name, hash] :
+       {std::pair{"forecast/quick", "8f565cc0c48f"},
+        std::pair{"forecast/base-block-published", "5dbe79aa3ae0"},
+        std::pair{"solve/poisson", "1f0ec1ac45e4"},
+        std::pair{"solve/allen-cahn", "488b853888fa"},
+        std::pair{"solve/wave-pinnsformer", "4035c13bcf5c"},
+        std::pair{"locate/cylinder", "6ffae3c3960c"},
+        std::pair{"locate/lecture-2", "ac1fac4064f5"}}) {
+    const auto file = fmt::format("{}/{}.yaml", PROPAGATOR_CONFIGS, name);
+    const Experiment experiment(Document::from_file(file));
+    EXPECT_EQ(experiment.hash().substr(0, 12), hash) << name;
+    EXPECT_TRUE(experiment.remarks(std::nullopt).empty()) << name;
+  }
+}
+
+TEST(RunExperiment, FormerKeysMeanTheSameAndAreRemarked) {
+  const Experiment now(Document::from_text(
+      "task: locate\ndetector: {light_yield: 2}\n"
+      "data: {validation: 9, resample_every: 5}\n"
+      "schedule: {kind: published}\noptimizer: {adam_steps: 4}\n"
+      "reproduce: {max: 3, published: 2}\n",
+      "now.yaml"));
+  const Experiment then(Document::from_text(
+      "task: locate\ndetector: {light: 2}\n"
+      "data: {held_back: 9, redraw_every: 5}\n"
+      "schedule: {kind: document}\noptimizer: {handover: 4}\n"
+      "reproduce: {most: 3, document: 2}\n",
+      "then.yaml"));
+  EXPECT_EQ(then.hash(), now.hash());
+  EXPECT_EQ(then.yaml(), now.yaml());
+  EXPECT_EQ(then.reproduce().max, 3);
+  EXPECT_EQ(then.remarks(std::nullopt).size(),
+            now.remarks(std::nullopt).size() + 7);
+  EXPECT_EQ(then.remarks(std::nullopt)[0],
+            "then.yaml:2:19: detector.light is now called "
+            "detector.light_yield");
+}
+
+// What only says where, how long, or what it is called decides no number.
+TEST(RunExperiment, HashLeavesOutPlacesPagesAndLabels) {
+  const auto hash = [](const std::string& more) {
+    return Experiment(Document::from_text("task: forecast\n" + more, "a.yaml"))
+        .hash();
+  };
+  for (const char* more :
+       {"name: x", "device: cpu", "threads: 3", "train.time_limit: 9",
+        "report.cases: 2", "reproduce.max: 1"}) {
+    EXPECT_EQ(hash(more), hash("")) << more;
+  }
+  for (const char* more :
+       {"seed: 1", "precision: fp64", "train.clip: 9", "eval.cases: 2",
+        "data.storage: stream", "loss.mse: 2"}) {
+    EXPECT_NE(hash(more), hash("")) << more;
+  }
+}
+
+// A task that declares no role for a section would let nothing be changed.
+TEST(RunExperiment, EveryTaskDeclaresWhatMayBeChanged) {
+  // By resume, by an evaluation.
+  const std::map<std::string, std::pair<bool, bool>> expected{
+      {"eval", {true, true}},     {"report", {true, true}},
+      {"loss", {true, false}},    {"schedule", {true, false}},
+      {"model", {false, false}},  {"problem", {false, false}},
+      {"points", {false, false}}, {"detector", {false, false}},
+      {"plate", {false, false}},  {"name", {false, false}}};
+  for (const char* task : {"forecast", "locate", "solve"}) {
+    const Experiment experiment(Document::from_text(
+        std::string(task) == "solve" ? "problem: {domain: ['x in [0, 1]'], "
+                                       "fields: [u], equations: ['u_x = 1'], "
+                                       "conditions: ['on x=0: u = 0']}\n"
+                                     : fmt::format("task: {}\n", task),
+        "a.yaml"));
+    for (const auto& field : experiment.schema().fields()) {
+      const auto found =
+          expected.find(field.path.substr(0, field.path.find('.')));
+      if (found == expected.end()) continue;
+      EXPECT_EQ(std::pair(config::resume_may_change(field.role),
+                          config::evaluation_may_change(field.role)),
+                found->second)
+          << field.path;
+    }
+    EXPECT_NE(experiment.hint_for_memory().find("train.batch"),
+              std::string::npos);
+  }
+}
+
+}  // namespace
+}  // namespace propagator::run
