@@ -73,11 +73,12 @@ void SpFormerOptions::validate(const FieldDomain& domain) const {
   const int64_t pairs = width / heads / 2;
   if (position == RelativePosition::kRope &&
       (width / heads % 2 != 0 || pairs < position_axes(*this, domain))) {
-    throw ConfigError("model.position",
-                      fmt::format("rope turns pairs of channels, at least one "
-                                  "for each of {} axes: a head has {} channels",
-                                  position_axes(*this, domain), width / heads),
-                      "raise model.width or lower model.heads");
+    throw ConfigError(
+        "model.position",
+        fmt::format("rope rotates pairs of channels, at least one "
+                    "for each of {} axes: a head has {} channels",
+                    position_axes(*this, domain), width / heads),
+        "raise model.width or lower model.heads");
   }
 }
 
