@@ -32,17 +32,20 @@ AttentionMaps attention_maps(torch::nn::Module& model,
   AttentionMaps maps;
   std::vector<torch::Tensor> layers;
   std::vector<nn::MultiHeadAttentionImpl*> observed;
-  const auto keep = [&](const torch::Tensor& all, const nn::PrefixMask& mask) {
+  const auto keep = [&](const torch::Tensor& all,
+                        const nn::AttentionBias& bias) {
     auto weights = all[0].to(torch::kCPU, torch::kFloat64);  // (H, T, K)
     const int64_t tokens = weights.size(1);
-    const auto hidden = mask.additive(tokens, torch::kFloat64) != 0;  // (T, T)
+    const auto added = bias.added(tokens, tokens, torch::kFloat64);
     const auto rows = thinned(tokens, most);
     const int64_t keys = std::min(weights.size(2) + kHiddenShown, tokens);
     const auto columns = thinned(keys, most);
     auto full =
         torch::full({weights.size(0), tokens, keys}, kHidden, torch::kFloat64);
     full.slice(2, 0, weights.size(2)).copy_(weights);
-    full.masked_fill_(hidden.slice(1, 0, keys), kHidden);
+    if (added.defined()) {
+      full.masked_fill_(added[0].isneginf().slice(2, 0, keys), kHidden);
+    }
     layers.push_back(full.index_select(1, rows).index_select(2, columns));
     maps.queries = report::numbers(rows);
     maps.keys = report::numbers(columns);

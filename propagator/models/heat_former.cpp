@@ -148,15 +148,14 @@ void HeatFormer::calibrate(const NextFrames& next) {
   }
 }
 
-nn::PrefixMask HeatFormer::mask() const {
-  const bool causal = options_.mask == MaskType::kCausal;
-  const bool honest = options_.inputs == Inputs::kHonest;
-  const auto kind =
-      causal ? nn::PrefixMask::Kind::kCausal : nn::PrefixMask::Kind::kBlock;
+nn::AttentionBias HeatFormer::mask() const {
+  if (options_.mask == MaskType::kBlock) {
+    return nn::AttentionBias::visible_prefix(options_.visible);
+  }
   // Honest causal tokens carry the frame before, so one more of them holds
-  // nothing but visible frames, and a token may look at itself.
-  if (causal && honest) return {kind, options_.visible + 1, true};
-  return {kind, options_.visible, false};
+  // nothing but visible frames, and a token may attend to itself.
+  const bool honest = options_.inputs == Inputs::kHonest;
+  return nn::AttentionBias::causal(options_.visible + (honest ? 1 : 0), honest);
 }
 
 int64_t HeatFormer::first_hidden(int64_t output) const {
@@ -305,7 +304,8 @@ double HeatFormer::work_of(const std::vector<int64_t>& times) const {
 }
 
 Internals HeatFormer::internals() const {
-  const auto visible = mask().additive(shape_.frames, torch::kFloat32) == 0;
+  const auto visible =
+      mask().added(shape_.frames, shape_.frames, torch::kFloat32)[0][0] == 0;
   const auto emphasis =
       output_->weight.detach().abs().mean(1).view({shape_.rows, shape_.cols});
   return {time_encoding_, visible, emphasis};

@@ -73,7 +73,7 @@ class HeatFormer : public Forecaster {
 
   // All T × T attention under an additive mask, or only what the mask leaves.
   void set_attention_work(nn::AttentionWork work) { work_ = work; }
-  nn::PrefixMask mask() const;
+  nn::AttentionBias mask() const;
 
   // The same function with the collapsed embedding.
   std::shared_ptr<HeatFormer> collapse() const;

@@ -3,25 +3,14 @@
 #include <fmt/format.h>
 
 #include <cmath>
-#include <limits>
 
 #include "propagator/core/error.h"
 #include "propagator/kernels/encoder/cached_attention.h"
 #include "propagator/kernels/encoder/causal_attention.h"
+#include "propagator/nn/folding.h"
 #include "propagator/nn/linear.h"
 
 namespace propagator::nn {
-
-torch::Tensor PrefixMask::additive(int64_t tokens,
-                                   const torch::TensorOptions& options) const {
-  if (kind == Kind::kCausal) {
-    return kernels::causal_mask(tokens, prefix, sees_itself, options);
-  }
-  auto mask = torch::full({tokens, tokens},
-                          -std::numeric_limits<double>::infinity(), options);
-  mask.slice(1, 0, prefix).zero_();
-  return mask;
-}
 
 MultiHeadAttentionImpl::MultiHeadAttentionImpl(const AttentionOptions& options)
     : options_(options),
@@ -53,59 +42,52 @@ std::array<torch::Tensor, 3> MultiHeadAttentionImpl::project(
 }
 
 torch::Tensor MultiHeadAttentionImpl::forward(const torch::Tensor& x,
-                                              const torch::Tensor& mask) {
-  const auto [q, k, v] = project(x);
-  return output_(merge(kernels::masked_attention(q, k, v, mask)));
-}
-
-torch::Tensor MultiHeadAttentionImpl::forward(const torch::Tensor& x,
-                                              const PrefixMask& mask) {
-  if (observer_) observer_(weights(x, mask), mask);
-  if (mask.kind == PrefixMask::Kind::kCausal) {
-    const auto [q, k, v] = project(x);
-    return output_(merge(
-        kernels::causal_attention(q, k, v, mask.prefix, mask.sees_itself)));
+                                              const AttentionBias& bias,
+                                              AttentionWork work) {
+  if (observer_) observer_(weights(x, bias), bias);
+  const auto kernel = choose_attention_kernel(
+      bias, {.x = x, .heads = options_.heads, .work = work});
+  if (kernel == AttentionKernel::kFoldedPrefix) {
+    return folded_attention(x, bias.prefix);
   }
-  // Per token, projecting queries and outputs costs 2 C² products; folding
-  // them into the few keys and values costs 2 C · H · prefix.
-  const bool folding_pays = options_.heads * mask.prefix < options_.width;
-  return folding_pays ? block_absorbed(x, mask.prefix) : block(x, mask.prefix);
+  if (kernel == AttentionKernel::kPrefix) {
+    return prefix_attention(x, bias.prefix);
+  }
+  const auto [q, k, v] = project(x);
+  return output_(merge(
+      kernel == AttentionKernel::kCausal
+          ? kernels::causal_attention(q, k, v, bias.prefix, bias.sees_itself)
+          : attention_reference(q, k, v, bias)));
 }
 
 torch::Tensor MultiHeadAttentionImpl::weights(const torch::Tensor& x,
-                                              const PrefixMask& mask) {
-  const bool causal = mask.kind == PrefixMask::Kind::kCausal;
-  const auto seen = causal ? x : x.slice(1, 0, mask.prefix);
+                                              const AttentionBias& bias) {
+  const bool prefix = bias.keys == AttentionBias::Keys::kPrefix &&
+                      bias.by_number() && bias.window == 0;
+  const auto seen = prefix ? x.slice(1, 0, bias.prefix) : x;
   const auto q = split(torch::linear(x, query()));
   const auto k = split(torch::linear(seen, key()));
-  const auto hidden =
-      causal ? mask.additive(x.size(1), x.options()) : torch::Tensor();
-  return torch::softmax(kernels::attention_scores(q, k, hidden), -1);
+  return attention_weights(q, k, prefix ? AttentionBias::full() : bias);
 }
 
-torch::Tensor MultiHeadAttentionImpl::block(const torch::Tensor& x,
-                                            int64_t prefix) {
+torch::Tensor MultiHeadAttentionImpl::prefix_attention(const torch::Tensor& x,
+                                                       int64_t prefix) {
   const auto visible = x.slice(1, 0, prefix);  // (B, P, C)
   const auto q = split(torch::linear(x, query()));
   const auto k = split(torch::linear(visible, key()));
   const auto v = split(torch::linear(visible, value()));
-  return output_(merge(kernels::masked_attention(q, k, v, /*mask=*/{})));
+  return output_(merge(attention_reference(q, k, v, AttentionBias::full())));
 }
 
-// With P visible tokens, q_i · k_j = x_i · (Wqᵀ k_j) and the output is
-// Σ_j p_ij (Wo v_j), head by head: the query and output projections are folded
-// into H·P vectors, and no C × C product is left for the T tokens.
-torch::Tensor MultiHeadAttentionImpl::block_absorbed(const torch::Tensor& x,
-                                                     int64_t prefix) {
+torch::Tensor MultiHeadAttentionImpl::folded_attention(const torch::Tensor& x,
+                                                       int64_t prefix) {
   const int64_t batch = x.size(0), tokens = x.size(1), width = options_.width;
   const int64_t heads = options_.heads, depth = width / heads;
   const double scale = 1 / std::sqrt(static_cast<double>(depth));
   const auto visible = x.slice(1, 0, prefix);                   // (B, P, C)
   const auto k = split(torch::linear(visible, key())) * scale;  // (B, H, P, D)
   const auto v = split(torch::linear(visible, value()));
-  const auto wq = query().view({heads, depth, width});
-  const auto wo =
-      output_->weight.view({width, heads, depth}).permute({1, 2, 0});
+  const auto folding = folding_weights(qkv_->weight, output_->weight, heads);
   // Head by head over all cases at once: a batched product would copy the
   // weights for every case.
   const auto fold = [&](const torch::Tensor& x, const torch::Tensor& w) {
@@ -115,7 +97,8 @@ torch::Tensor MultiHeadAttentionImpl::block_absorbed(const torch::Tensor& x,
         .transpose(0, 1)
         .reshape({batch, heads * prefix, width});
   };
-  const auto folded_k = fold(k, wq), folded_v = fold(v, wo);
+  const auto folded_k = fold(k, folding.query),
+             folded_v = fold(v, folding.output);
   const auto scores = torch::matmul(x, folded_k.transpose(1, 2));
   const auto weights =
       torch::softmax(scores.view({batch, tokens, heads, prefix}), -1)

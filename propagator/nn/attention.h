@@ -7,22 +7,9 @@
 #include <array>
 #include <functional>
 
+#include "propagator/nn/attention_kernel.h"
+
 namespace propagator::nn {
-
-// Which tokens a token may look at: all of the first `prefix` and, in a causal
-// mask, the earlier ones, with or without itself.
-//   block:  query i sees j < prefix
-//   causal: query i sees j < prefix, and j < i (or j ≤ i with sees_itself)
-struct PrefixMask {
-  enum class Kind { kBlock, kCausal };
-  Kind kind = Kind::kBlock;
-  int64_t prefix = 5;
-  bool sees_itself = false;
-
-  // The mask as (T, T) of 0 and -∞, to be added to the scores.
-  torch::Tensor additive(int64_t tokens,
-                         const torch::TensorOptions& options) const;
-};
 
 // The keys and values of the tokens so far, for one layer.
 struct KeyValueCache {
@@ -37,17 +24,17 @@ struct AttentionOptions {
 };
 
 // Multi-head attention without biases,
-//   softmax(x Wq (x Wk)ᵀ / √D + mask) x Wv Wo,   (B, T, C) → (B, T, C),
-// in three forms that give the same numbers:
-//   forward(x, mask)  any additive mask, all of the T × T work: the reference;
-//   forward(x, PrefixMask)  only the work the mask leaves;
+//   softmax(x Wq (x Wk)ᵀ / √D + bias) x Wv Wo,   (B, T, C) → (B, T, C),
+// in forms that give the same numbers:
+//   forward(x, bias)  only the work the bias leaves, where a kernel knows it,
+//     or all of the T × T work: the reference;
 //   step(x, cache)    new tokens against everything cached before them.
 class MultiHeadAttentionImpl : public torch::nn::Module {
  public:
   explicit MultiHeadAttentionImpl(const AttentionOptions& options);
 
-  torch::Tensor forward(const torch::Tensor& x, const torch::Tensor& mask);
-  torch::Tensor forward(const torch::Tensor& x, const PrefixMask& mask);
+  torch::Tensor forward(const torch::Tensor& x, const AttentionBias& bias,
+                        AttentionWork work = AttentionWork::kVisible);
   torch::Tensor step(const torch::Tensor& x, KeyValueCache& cache);
 
   // Query, key and value projections one below the other (3 C, C), and that of
@@ -56,19 +43,18 @@ class MultiHeadAttentionImpl : public torch::nn::Module {
   const torch::Tensor& output_weight() const { return output_->weight; }
   int64_t heads() const { return options_.heads; }
 
-  // The softmax itself, computed plainly and only to be looked at: (B, H, T,
-  // K), where a block mask leaves K = prefix keys and a causal one all T.
-  torch::Tensor weights(const torch::Tensor& x, const PrefixMask& mask);
-  // Shows the weights of every forward under a PrefixMask to `observer`; an
-  // empty one ends it.
-  using Observer =
-      std::function<void(const torch::Tensor& weights, const PrefixMask& mask)>;
+  // The softmax itself, computed plainly and only to be observed: (B, H, T,
+  // K), where a visible prefix leaves K = prefix keys and other biases all T.
+  torch::Tensor weights(const torch::Tensor& x, const AttentionBias& bias);
+  // Shows the weights of every forward to `observer`; an empty one ends it.
+  using Observer = std::function<void(const torch::Tensor& weights,
+                                      const AttentionBias& bias)>;
   void observe(Observer observer) { observer_ = std::move(observer); }
   bool observed() const { return static_cast<bool>(observer_); }
 
  private:
-  torch::Tensor block(const torch::Tensor& x, int64_t prefix);
-  torch::Tensor block_absorbed(const torch::Tensor& x, int64_t prefix);
+  torch::Tensor prefix_attention(const torch::Tensor& x, int64_t prefix);
+  torch::Tensor folded_attention(const torch::Tensor& x, int64_t prefix);
   // Queries, keys and values of x, each (B, H, T, D).
   std::array<torch::Tensor, 3> project(const torch::Tensor& x);
   torch::Tensor split(const torch::Tensor& x) const;  // (B, T, C)→(B, H, T, D)

@@ -18,10 +18,16 @@ EncoderLayerImpl::EncoderLayerImpl(const EncoderOptions& options)
 }
 
 torch::Tensor EncoderLayerImpl::forward(const torch::Tensor& x,
-                                        const PrefixMask& mask) {
+                                        const AttentionBias& bias,
+                                        AttentionWork work) {
   const int64_t heads = attention_->heads();
-  if (attention_->observed() || !fused_layer_pays(x, heads, mask)) {
-    return plain(x, mask);
+  const auto kernel =
+      choose_attention_kernel(bias, {.form = AttentionCase::Form::kLayer,
+                                     .x = x,
+                                     .heads = heads,
+                                     .work = work});
+  if (attention_->observed() || kernel != AttentionKernel::kFusedLayer) {
+    return feed_forward(x + attention_->forward(norm1_(x), bias, work));
   }
   const LayerWeights weights{
       norm1_->weight,           norm1_->bias,
@@ -29,7 +35,7 @@ torch::Tensor EncoderLayerImpl::forward(const torch::Tensor& x,
       norm2_->weight,           norm2_->bias,
       linear1_->weight,         linear1_->bias,
       linear2_->weight,         linear2_->bias};
-  return fused_layer(x, weights, heads, mask, norm1_->options.eps());
+  return fused_layer(x, weights, heads, bias, norm1_->options.eps());
 }
 
 torch::Tensor EncoderLayerImpl::feed_forward(const torch::Tensor& x) {
@@ -47,15 +53,9 @@ EncoderImpl::EncoderImpl(const EncoderOptions& options)
   register_module("norm", norm_);
 }
 
-torch::Tensor EncoderImpl::forward(torch::Tensor x, const PrefixMask& mask,
+torch::Tensor EncoderImpl::forward(torch::Tensor x, const AttentionBias& bias,
                                    AttentionWork work) {
-  const auto additive = work == AttentionWork::kFullMask
-                            ? mask.additive(x.size(1), x.options())
-                            : torch::Tensor();
-  for (auto& layer : layers_) {
-    x = additive.defined() ? layer->forward(x, additive)
-                           : layer->forward(x, mask);
-  }
+  for (auto& layer : layers_) x = layer->forward(x, bias, work);
   return apply_norm(norm_, x);
 }
 

@@ -17,10 +17,6 @@ struct EncoderOptions {
   int64_t feed_forward = 256;
 };
 
-// How attention is computed: only the work the mask leaves, or all of it under
-// an additive mask, as the document does. The numbers are the same.
-enum class AttentionWork { kVisible, kFullMask };
-
 // One pre-norm layer, (B, T, C) → (B, T, C):
 //   x = x + Attention(LN x)
 //   x = x + W₂ relu(W₁ LN x + b₁) + b₂
@@ -28,20 +24,14 @@ class EncoderLayerImpl : public torch::nn::Module {
  public:
   explicit EncoderLayerImpl(const EncoderOptions& options);
 
-  // Only the work the mask leaves, fused on a GPU; or all of it.
-  torch::Tensor forward(const torch::Tensor& x, const PrefixMask& mask);
-  torch::Tensor forward(const torch::Tensor& x, const torch::Tensor& mask) {
-    return plain(x, mask);
-  }
+  // Only the work the bias leaves, fused on a GPU; or all of it.
+  torch::Tensor forward(const torch::Tensor& x, const AttentionBias& bias,
+                        AttentionWork work = AttentionWork::kVisible);
   torch::Tensor step(const torch::Tensor& x, KeyValueCache& cache) {
     return feed_forward(x + attention_->step(apply_norm(norm1_, x), cache));
   }
 
  private:
-  template <class Mask>
-  torch::Tensor plain(const torch::Tensor& x, const Mask& mask) {
-    return feed_forward(x + attention_->forward(norm1_(x), mask));
-  }
   torch::Tensor feed_forward(const torch::Tensor& x);
 
   torch::nn::LayerNorm norm1_, norm2_;
@@ -55,7 +45,7 @@ class EncoderImpl : public torch::nn::Module {
  public:
   explicit EncoderImpl(const EncoderOptions& options);
 
-  torch::Tensor forward(torch::Tensor x, const PrefixMask& mask,
+  torch::Tensor forward(torch::Tensor x, const AttentionBias& bias,
                         AttentionWork work = AttentionWork::kVisible);
 
   // Empty caches for `batch` sequences of up to `capacity` tokens.

@@ -11,6 +11,7 @@
 #include "propagator/kernels/encoder/layer_norm.h"
 #include "propagator/kernels/encoder/prefix_softmax.h"
 #include "propagator/kernels/product.h"
+#include "propagator/nn/folding.h"
 
 namespace propagator::nn {
 namespace {
@@ -54,11 +55,7 @@ void add_bias_gradient(const Tensor& gradient, const Tensor& dy) {
   if (gradient.defined()) kernels::add_column_sums(gradient, dy);
 }
 
-// --- Attention to the visible tokens alone ----------------------------------
-// With P visible tokens, q_i · k_j = y_i · (Wqᵀ k_j) and the output is
-// Σ_j w_ij (Wo v_j), head by head: the projections of query and output are
-// folded into P·H keys and values of each case, and no C × C product is left
-// for the T tokens.
+// --- Attention to the visible tokens alone, folded (folding.h) ---------------
 
 struct Folded {
   Tensor seen;          // (B·P, C), the normed visible tokens
@@ -66,29 +63,9 @@ struct Folded {
   Tensor keys, values;  // (B, P·H, C)
 };
 
-struct FoldingWeights {
-  Tensor query, output;  // (H, D, C)
-  Tensor kv;             // (2 C, C)
-};
-
-// Of weights, or of their gradients, which are undefined for frozen ones.
-FoldingWeights folding_weights(const Tensor& qkv, const Tensor& output,
-                               const Shape& s) {
-  const int64_t c = s.width;
-  FoldingWeights w;
-  if (qkv.defined()) {
-    w.query = qkv.narrow(0, 0, c).view({s.heads, s.depth(), c});
-    w.kv = qkv.narrow(0, c, 2 * c);
-  }
-  if (output.defined()) {
-    w.output = output.view({c, s.heads, s.depth()}).permute({1, 2, 0});
-  }
-  return w;
-}
-
 Folded fold(const Tensor& y, const LayerWeights& w, const Shape& s) {
   const int64_t c = s.width, rows = s.batch * s.prefix;
-  const auto weights = folding_weights(w.qkv, w.output, s);
+  const auto weights = folding_weights(w.qkv, w.output, s.heads);
   Folded f;
   f.seen = s.by_case(y).narrow(1, 0, s.prefix).reshape({rows, c});
   f.kv = torch::empty({rows, 2 * c}, y.options());
@@ -108,9 +85,9 @@ Tensor fold_backward(const Folded& f, const Tensor& dkeys,
                      const Tensor& dvalues, const LayerWeights& w,
                      const Shape& s, Beside& beside) {
   const int64_t c = s.width;
-  const auto weights = folding_weights(w.qkv, w.output, s);
+  const auto weights = folding_weights(w.qkv, w.output, s.heads);
   const auto gradients =
-      folding_weights(gradient_of(w.qkv), gradient_of(w.output), s);
+      folding_weights(gradient_of(w.qkv), gradient_of(w.output), s.heads);
   const auto k = s.by_head(f.kv.narrow(1, 0, c));
   const auto v = s.by_head(f.kv.narrow(1, c, c));
   const auto dk = s.folded_by_head(dkeys), dv = s.folded_by_head(dvalues);
@@ -386,24 +363,16 @@ bool fusing_pays(const Tensor& x) {
 }
 
 Tensor fused_layer(const Tensor& x, const LayerWeights& w, int64_t heads,
-                   const PrefixMask& mask, double eps) {
+                   const AttentionBias& bias, double eps) {
   const auto apply = [&](auto layer) {
     return decltype(layer)::apply(x, w.norm1, w.norm1_bias, w.qkv, w.output,
                                   w.norm2, w.norm2_bias, w.up, w.up_bias,
-                                  w.down, w.down_bias, heads, mask.prefix,
-                                  mask.sees_itself, eps);
+                                  w.down, w.down_bias, heads, bias.prefix,
+                                  bias.sees_itself, eps);
   };
-  return mask.kind == PrefixMask::Kind::kCausal
+  return bias.keys == AttentionBias::Keys::kCausal
              ? apply(FusedLayer<CausalAttention>())
              : apply(FusedLayer<BlockAttention>());
-}
-
-bool fused_layer_pays(const Tensor& x, int64_t heads, const PrefixMask& mask) {
-  if (!fusing_pays(x)) return false;
-  if (mask.kind == PrefixMask::Kind::kCausal) {
-    return kernels::packed_attention_is_fused(x, heads);
-  }
-  return heads * mask.prefix < x.size(2);
 }
 
 }  // namespace propagator::nn

@@ -1,6 +1,6 @@
 #pragma once
 
-#include "propagator/nn/attention.h"
+#include "propagator/nn/attention_bias.h"
 
 namespace propagator::nn {
 
@@ -25,9 +25,9 @@ torch::Tensor gradient_of(const torch::Tensor& parameter);
 // weights are added where the parameters keep them, beside the chain that
 // leads to dx. Frozen weights get none and cost none. x (B, T, C) → (B, T, C),
 // float32 or float64. Any device; the gradients of the parameters themselves
-// are not returned to autograd.
+// are not returned to autograd. The bias is a visible prefix or causal.
 torch::Tensor fused_layer(const torch::Tensor& x, const LayerWeights& weights,
-                          int64_t heads, const PrefixMask& mask, double eps);
+                          int64_t heads, const AttentionBias& bias, double eps);
 
 // A layer norm and y = x Wᵀ + b in the same manner: (…, I) → (…, O).
 torch::Tensor fused_norm(const torch::Tensor& x, const torch::Tensor& weight,
@@ -37,9 +37,5 @@ torch::Tensor fused_linear(const torch::Tensor& x, const torch::Tensor& weight,
 
 // Whether fused operators are the way to go for x: on CUDA, not under autocast.
 bool fusing_pays(const torch::Tensor& x);
-// The same for `fused_layer`: also with a mask and depth of head that the
-// kernels know.
-bool fused_layer_pays(const torch::Tensor& x, int64_t heads,
-                      const PrefixMask& mask);
 
 }  // namespace propagator::nn

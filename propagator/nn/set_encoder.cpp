@@ -6,6 +6,7 @@
 
 #include "propagator/core/error.h"
 #include "propagator/kernels/set/set_attention.h"
+#include "propagator/nn/attention_kernel.h"
 #include "propagator/nn/linear.h"
 
 namespace propagator::nn {
@@ -43,17 +44,30 @@ SetEncoderLayerImpl::SetEncoderLayerImpl(const SetEncoderOptions& options)
 torch::Tensor SetEncoderLayerImpl::attention(const TokenSet& x, int64_t wanted,
                                              const Observer& observer) {
   const auto qkv = apply_linear(qkv_, x.tokens);
-  kernels::SetAttentionOptions options{options_.heads, wanted, x.padding, {}};
+  const auto bias = AttentionBias::padded(x.padding);
+  const auto parts =
+      qkv.view({qkv.size(0), qkv.size(1), 3, options_.heads, -1});
+  const auto part = [&](int64_t n) {  // (B, H, T, D)
+    return parts.select(2, n).transpose(1, 2);
+  };
   if (observer) {
-    auto first = options;
-    first.wanted = 1;
-    observer(kernels::set_attention_weights(qkv, first).squeeze(2));
+    observer(
+        attention_weights(part(0).narrow(2, 0, 1), part(1), bias).squeeze(2));
   }
-  options.factors = weight_dropout_->factors(
+  const auto factors = weight_dropout_->factors(
       {x.tokens.size(0), options_.heads, wanted, x.tokens.size(1)},
       qkv.options());
-  return attention_dropout_(
-      apply_linear(output_, kernels::set_attention(qkv, options)));
+  const auto kernel = choose_attention_kernel(
+      bias,
+      {.form = AttentionCase::Form::kSet, .x = qkv, .heads = options_.heads});
+  const auto mixed = kernel == AttentionKernel::kSet
+                         ? kernels::set_attention(qkv, {options_.heads, wanted,
+                                                        x.padding, factors})
+                         : attention_reference(part(0).narrow(2, 0, wanted),
+                                               part(1), part(2), bias, factors)
+                               .transpose(1, 2)
+                               .flatten(2);
+  return attention_dropout_(apply_linear(output_, mixed));
 }
 
 torch::Tensor SetEncoderLayerImpl::feed_forward(const torch::Tensor& x) {
@@ -82,10 +96,18 @@ SetLayerWeights SetEncoderLayerImpl::weights() const {
           norm1_->weight,   norm1_->bias,   norm2_->weight,   norm2_->bias};
 }
 
-bool SetEncoderLayerImpl::packing_pays(const torch::Tensor& tokens) const {
-  return options_.norm == NormPlace::kAfter &&
-         options_.activation == Activation::kRelu &&
-         fused_set_layer_pays(tokens, weights(), options_.heads);
+bool SetEncoderLayerImpl::packing_pays(const TokenSet& x) const {
+  if (options_.norm != NormPlace::kAfter ||
+      options_.activation != Activation::kRelu) {
+    return false;
+  }
+  const auto all = weights();
+  return choose_attention_kernel(AttentionBias::padded(x.padding),
+                                 {.form = AttentionCase::Form::kSetLayer,
+                                  .x = x.tokens,
+                                  .heads = options_.heads,
+                                  .weights = &all}) ==
+         AttentionKernel::kPackedSets;
 }
 
 torch::Tensor SetEncoderLayerImpl::forward_packed(
@@ -135,9 +157,8 @@ torch::Tensor SetEncoderImpl::forward(const TokenSet& x, int64_t wanted,
 bool SetEncoderImpl::packing_pays(const TokenSet& x, int64_t wanted) const {
   const bool all = wanted < 0 || wanted == x.tokens.size(1);
   return (wanted == 1 || (all && !x.padding.defined())) && !layers_.empty() &&
-         std::all_of(layers_.begin(), layers_.end(), [&](const auto& layer) {
-           return layer->packing_pays(x.tokens);
-         });
+         std::all_of(layers_.begin(), layers_.end(),
+                     [&](const auto& layer) { return layer->packing_pays(x); });
 }
 
 torch::Tensor SetEncoderImpl::forward_packed(const TokenSet& x,

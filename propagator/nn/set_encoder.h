@@ -43,7 +43,7 @@ class SetEncoderLayerImpl : public torch::nn::Module {
  public:
   explicit SetEncoderLayerImpl(const SetEncoderOptions& options);
 
-  // (B, T, C) → (B, wanted, C), of the first tokens; all of them are seen. An
+  // (B, T, C) → (B, wanted, C), of the first tokens; it attends to all. An
   // observer is shown the first token's weights on all tokens, (B, H, T), as
   // they are without dropout.
   using Observer = std::function<void(const torch::Tensor& weights)>;
@@ -54,7 +54,7 @@ class SetEncoderLayerImpl : public torch::nn::Module {
   // (R, C), or (B, C), of first tokens: with the same draws of the dropouts.
   torch::Tensor forward_packed(const torch::Tensor& x,
                                const kernels::PackedSets& sets, bool first);
-  bool packing_pays(const torch::Tensor& tokens) const;
+  bool packing_pays(const TokenSet& x) const;
 
  private:
   SetLayerWeights weights() const;

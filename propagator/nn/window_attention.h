@@ -3,6 +3,7 @@
 #include <torch/nn/modules/linear.h>
 
 #include "propagator/autodiff/jet.h"
+#include "propagator/nn/attention_bias.h"
 
 namespace propagator::nn {
 
@@ -25,10 +26,8 @@ struct WindowAttentionOptions {
 
 // Attention among the T tokens of a window, on jets, with biases:
 //   softmax(q_i · k_j / √D + bias_ij) v_j, mixed by one more linear layer.
-// alibi: bias_ij = -m_h |p_i - p_j|, slopes m_h = 2^(-8 h / H), h = 1 … H.
-// rope: pairs of channels of q and k turned by angles proportional to the
-//   places; the pairs are shared out among the axes, and each has its own
-//   frequency 2π · 10^(-n / pairs of the axis).
+// A bias is given, or made from the places by alibi_slopes or rope_frequencies
+// (attention_bias.h).
 // Directions move all tokens of a window together. Then p_i - p_j does not
 // change, and what relative positions do to the scores has no derivative: the
 // places enter as constants, which is exact. (Around a ring it keeps its length
@@ -41,16 +40,20 @@ class WindowAttentionImpl : public torch::nn::Module {
   autodiff::Jet forward(const autodiff::Jet& x, const autodiff::Jet& source,
                         const WindowPlaces& where);
 
+  // The same with any bias whose logits depend on differences of coordinates.
+  autodiff::Jet attend(const autodiff::Jet& x, const autodiff::Jet& source,
+                       const AttentionBias& bias);
+
   // The mixing in plain operations: what the kernel means. Queries (M; N, T,
-  // C), keys and values (M; N, T, 2 C).
+  // C), keys and values (M; N, T, 2 C), `added` (N, H, T, T) or undefined.
   autodiff::Jet mix(const autodiff::Jet& query, const autodiff::Jet& both,
-                    const torch::Tensor& bias) const;
+                    const torch::Tensor& added) const;
 
  private:
-  torch::Tensor bias_of(const WindowPlaces& where) const;  // (N, H, T, T)
-  autodiff::Jet heads_of(const autodiff::Jet& x) const;    // (M; N, H, T, D)
-  autodiff::Jet turned(const autodiff::Jet& x,
-                       const torch::Tensor& angles) const;
+  AttentionBias bias_of(const WindowPlaces& where) const;
+  autodiff::Jet heads_of(const autodiff::Jet& x) const;  // (M; N, H, T, D)
+  autodiff::Jet rotated_heads(const autodiff::Jet& x,
+                              const torch::Tensor& angles) const;
 
   WindowAttentionOptions options_;
   torch::nn::Linear query_, key_value_, output_;

@@ -3,8 +3,6 @@
 #include <torch/autograd.h>
 #include <torch/utils.h>
 
-#include <limits>
-
 #include "propagator/core/error.h"
 #include "propagator/nn/encoder.h"
 #include "propagator/nn/init.h"
@@ -18,9 +16,12 @@ using propagator::testing::kFloat64;
 using propagator::testing::near;
 using propagator::testing::random;
 
-constexpr double kHidden = -std::numeric_limits<double>::infinity();
-constexpr auto kBlock = PrefixMask::Kind::kBlock;
-constexpr auto kCausal = PrefixMask::Kind::kCausal;
+AttentionBias block(int64_t prefix) {
+  return AttentionBias::visible_prefix(prefix);
+}
+AttentionBias causal(int64_t prefix, bool sees_itself) {
+  return AttentionBias::causal(prefix, sees_itself);
+}
 
 MultiHeadAttention make_attention(int64_t width, int64_t heads) {
   MultiHeadAttention attention(AttentionOptions{width, heads});
@@ -35,7 +36,7 @@ TEST(NnAttention, OneHeadByHand) {
   const torch::NoGradGuard no_grad;
   for (auto& weight : attention->parameters()) weight.fill_(1);
   const auto x = torch::tensor({1.0f, 2.0f}).view({1, 2, 1});
-  const auto out = attention->forward(x, torch::zeros({2, 2}));
+  const auto out = attention->forward(x, AttentionBias::full());
   const double e = std::exp(1.0);
   EXPECT_NEAR(out[0][0].item<double>(), (1 + 2 * e) / (1 + e), 1e-6);
   EXPECT_NEAR(out[0][1].item<double>(), (1 + 2 * e * e) / (1 + e * e), 1e-6);
@@ -44,8 +45,9 @@ TEST(NnAttention, OneHeadByHand) {
 TEST(NnAttention, HiddenKeysHaveNoWeight) {
   auto attention = make_attention(8, 2);
   const auto x = random({1, 4, 8}, "x");
-  auto mask = torch::zeros({4, 4}, torch::kFloat64);
-  mask.slice(1, 2).fill_(kHidden);
+  auto padding = torch::zeros({1, 4}, torch::kBool);
+  padding.slice(1, 2).fill_(true);
+  const auto mask = AttentionBias::padded(padding);
   auto other = x.clone();
   other.slice(1, 2).add_(1);
   const auto a = attention->forward(x, mask);
@@ -54,7 +56,7 @@ TEST(NnAttention, HiddenKeysHaveNoWeight) {
 }
 
 struct MaskCase {
-  PrefixMask mask;
+  AttentionBias mask;
   int64_t heads;  // of width 16: folding pays while heads · prefix < 16
 };
 
@@ -69,7 +71,7 @@ TEST_P(NnPrefixAttention, EqualsFullMaskInValueAndGradients) {
   for (const auto& parameter : attention->parameters()) {
     inputs.push_back(parameter);
   }
-  const auto full = attention->forward(x, mask.additive(9, torch::kFloat64));
+  const auto full = attention->forward(x, mask, AttentionWork::kFullMask);
   const auto fast = attention->forward(x, mask);
   EXPECT_TRUE(near(fast, full, kFloat64));
   const auto g1 = torch::autograd::grad({fast}, inputs, {cotangent});
@@ -79,17 +81,16 @@ TEST_P(NnPrefixAttention, EqualsFullMaskInValueAndGradients) {
   }
 }
 
-INSTANTIATE_TEST_SUITE_P(
-    NnMasks, NnPrefixAttention,
-    ::testing::Values(MaskCase{{kBlock, 3, false}, 2},  // folded
-                      MaskCase{{kBlock, 5, false}, 8},  // not folded
-                      MaskCase{{kCausal, 3, false}, 4},
-                      MaskCase{{kCausal, 4, true}, 4}));
+INSTANTIATE_TEST_SUITE_P(NnMasks, NnPrefixAttention,
+                         ::testing::Values(MaskCase{block(3), 2},  // folded
+                                           MaskCase{block(5), 8},  // not folded
+                                           MaskCase{causal(3, false), 4},
+                                           MaskCase{causal(4, true), 4}));
 
 TEST(NnAttention, GradientAgainstDifferences) {
   auto attention = make_attention(8, 2);
   const auto f = [&](const torch::Tensor& x) {
-    return attention->forward(x, PrefixMask{kBlock, 2, false}).square().sum();
+    return attention->forward(x, block(2)).square().sum();
   };
   EXPECT_TRUE(gradient_is_right(f, random({1, 4, 8}, "x")));
 }
@@ -103,8 +104,7 @@ TEST(NnEncoder, VisibleWorkEqualsFullMask) {
   initialise(*encoder, 1);
   encoder->to(torch::kFloat64);
   const auto x = random({2, 12, 16}, "x");
-  for (const auto& mask :
-       {PrefixMask{kBlock, 3, false}, PrefixMask{kCausal, 3, false}}) {
+  for (const auto& mask : {block(3), causal(3, false)}) {
     EXPECT_TRUE(near(encoder->forward(x, mask, AttentionWork::kVisible),
                      encoder->forward(x, mask, AttentionWork::kFullMask),
                      {1e-10, 1e-12}));
@@ -117,7 +117,7 @@ TEST(NnEncoder, CachedStepsEqualOneCausalPass) {
   encoder->to(torch::kFloat64);
   const torch::NoGradGuard no_grad;
   const auto x = random({2, 10, 16}, "x");
-  const auto whole = encoder->forward(x, PrefixMask{kCausal, 4, true});
+  const auto whole = encoder->forward(x, causal(4, true));
   auto caches = encoder->make_caches(2, 10, x.options());
   EXPECT_TRUE(near(encoder->step(x.slice(1, 0, 4), caches),
                    whole.slice(1, 0, 4), {1e-10, 1e-12}));
@@ -133,7 +133,8 @@ TEST(NnEncoder, LayerIsPreNormWithReluFeedForward) {
   initialise(*layer, 2);
   layer->to(torch::kFloat64);
   const auto x = random({1, 5, 8}, "x");
-  const auto mask = PrefixMask{kBlock, 2, false}.additive(5, torch::kFloat64);
+  const auto bias = block(2);
+  const auto mask = bias.added(5, 5, torch::kFloat64);
   auto p = layer->named_parameters();
   const auto norm = [](const torch::Tensor& t) {
     const auto centred = t - t.mean(-1, true);
@@ -155,7 +156,7 @@ TEST(NnEncoder, LayerIsPreNormWithReluFeedForward) {
       torch::matmul(norm(y), p["linear1.weight"].t()) + p["linear1.bias"]);
   const auto expected =
       y + torch::matmul(hidden, p["linear2.weight"].t()) + p["linear2.bias"];
-  EXPECT_TRUE(near(layer->forward(x, mask), expected, {1e-10, 1e-12}));
+  EXPECT_TRUE(near(layer->forward(x, bias), expected, {1e-10, 1e-12}));
 }
 
 }  // namespace

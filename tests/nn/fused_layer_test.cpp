@@ -17,9 +17,6 @@ using propagator::testing::near;
 using propagator::testing::random;
 using propagator::testing::Tolerance;
 
-constexpr auto kBlock = PrefixMask::Kind::kBlock;
-constexpr auto kCausal = PrefixMask::Kind::kCausal;
-
 constexpr int64_t kBatch = 2, kTokens = 23, kWidth = 64, kHeads = 4;
 
 EncoderLayer make_layer() {
@@ -45,7 +42,7 @@ LayerWeights weights_of(EncoderLayer& layer) {
           p["linear2.weight"],       p["linear2.bias"]};
 }
 
-class NnFusedLayer : public ::testing::TestWithParam<PrefixMask> {};
+class NnFusedLayer : public ::testing::TestWithParam<AttentionBias> {};
 
 TEST_P(NnFusedLayer, EqualsPlainLayerInValueAndGradients) {
   const auto mask = GetParam();
@@ -53,7 +50,7 @@ TEST_P(NnFusedLayer, EqualsPlainLayerInValueAndGradients) {
   const auto input = random({kBatch, kTokens, kWidth}, "x");
   const auto cotangent = random({kBatch, kTokens, kWidth}, "cotangent");
   auto x = input.clone().set_requires_grad(true);
-  const auto plain = layer->forward(x, mask.additive(kTokens, x.options()));
+  const auto plain = layer->forward(x, mask, AttentionWork::kFullMask);
   std::vector<torch::Tensor> inputs{x};
   for (const auto& p : layer->parameters()) inputs.push_back(p);
   const auto expected = torch::autograd::grad({plain}, inputs, {cotangent});
@@ -99,7 +96,7 @@ TEST_P(NnFusedLayer, FrozenWeightsGetNoGradientAndChangeNoOther) {
         (*layer)->to(device);
         Frozen::choice(n).apply_to(**layer);
       }
-      plain->forward(x, mask.additive(kTokens, x.options()))
+      plain->forward(x, mask, AttentionWork::kFullMask)
           .backward(cotangent.to(device));
       fused_layer(y, weights_of(fused), kHeads, mask, 1e-5)
           .backward(cotangent.to(device));
@@ -119,10 +116,10 @@ TEST_P(NnFusedLayer, FrozenWeightsGetNoGradientAndChangeNoOther) {
 }
 
 INSTANTIATE_TEST_SUITE_P(NnMasks, NnFusedLayer,
-                         ::testing::Values(PrefixMask{kBlock, 5, false},
-                                           PrefixMask{kBlock, 1, false},
-                                           PrefixMask{kCausal, 6, true},
-                                           PrefixMask{kCausal, 3, false}));
+                         ::testing::Values(AttentionBias::visible_prefix(5),
+                                           AttentionBias::visible_prefix(1),
+                                           AttentionBias::causal(6, true),
+                                           AttentionBias::causal(3, false)));
 
 TEST(NnFusedParts, NormAndLinearEqualTheirModules) {
   const auto input = random({2, 5, 24}, "x");

@@ -134,11 +134,6 @@ Tensor set_attention_reference(const Tensor& qkv,
       .flatten(2);
 }
 
-Tensor set_attention_weights(const Tensor& qkv, const SetAttentionOptions& o) {
-  const auto [q, k, v] = unpack(qkv, o);
-  return weights_of(q, k, o.padding);
-}
-
 bool has_set_attention(const Tensor& qkv, int64_t heads) {
   const auto type = qkv.scalar_type();
   if (!qkv.is_cpu() || qkv.size(1) > kLargestSet) return false;

@@ -4,7 +4,7 @@
 
 namespace propagator::kernels {
 
-// What attention among the tokens of a set looks at beside them.
+// What attention among the tokens of a set takes beside them.
 struct SetAttentionOptions {
   int64_t heads = 1;
   int64_t wanted = 0;          // answers for the first Q tokens
@@ -27,10 +27,6 @@ torch::Tensor set_attention(const torch::Tensor& qkv,
 // kernel.
 torch::Tensor set_attention_reference(const torch::Tensor& qkv,
                                       const SetAttentionOptions& options);
-
-// The softmax itself: (B, H, Q, T), without factors.
-torch::Tensor set_attention_weights(const torch::Tensor& qkv,
-                                    const SetAttentionOptions& options);
 
 // Whether `set_attention` has a kernel for such sets: small ones on the CPU,
 // whose heads are whole vectors.

@@ -76,14 +76,6 @@ TEST(KernelsSetAttention, PaddingLeavesEveryBit) {
   }
 }
 
-TEST(KernelsSetAttention, WeightsSumToOneAndPaddingHasNone) {
-  const auto o = options(kCases[0]);
-  const auto w = set_attention_weights(packed(kCases[0]), o);
-  EXPECT_TRUE(near(w.sum(-1), torch::ones({3, 2, 9}), kFloat64));
-  const auto padding = o.padding.unsqueeze(1).unsqueeze(1).expand_as(w);
-  EXPECT_EQ(w.masked_select(padding).abs().max().item<double>(), 0);
-}
-
 TEST(KernelsSetAttention, SmallSetsHaveAKernelAndThreadsDoNotMatter) {
   const SetCase large{60, 8, 60};
   EXPECT_FALSE(has_set_attention(packed(large), 2));

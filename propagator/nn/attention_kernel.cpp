@@ -1,0 +1,80 @@
+#include "propagator/nn/attention_kernel.h"
+
+#include "propagator/kernels/encoder/causal_attention.h"
+#include "propagator/kernels/jet/jet_attention.h"
+#include "propagator/kernels/set/set_attention.h"
+#include "propagator/nn/folding.h"
+#include "propagator/nn/fused_layer.h"
+#include "propagator/nn/fused_set_layer.h"
+
+namespace propagator::nn {
+namespace {
+
+using Form = AttentionCase::Form;
+using Keys = AttentionBias::Keys;
+using Kernel = AttentionKernel;
+
+AttentionKernel for_tokens(const AttentionBias& bias,
+                           const AttentionCase& asked) {
+  const bool known = bias.by_number() && bias.window == 0;
+  if (!known || asked.work == AttentionWork::kFullMask) return Kernel::kReference;
+  if (bias.keys == Keys::kCausal) return Kernel::kCausal;
+  if (bias.keys != Keys::kPrefix) return Kernel::kReference;
+  return folding_pays(asked.heads, bias.prefix, asked.x.size(2)) ? Kernel::kFoldedPrefix
+                                                                 : Kernel::kPrefix;
+}
+
+AttentionKernel for_layer(const AttentionBias& bias,
+                          const AttentionCase& asked) {
+  const auto kernel = for_tokens(bias, asked);
+  if (!fusing_pays(asked.x)) return kernel;
+  const bool fused =
+      kernel == Kernel::kFoldedPrefix ||
+      (kernel == Kernel::kCausal &&
+       kernels::packed_attention_is_fused(asked.x, asked.heads));
+  return fused ? Kernel::kFusedLayer : kernel;
+}
+
+// Sets have no order: what is known beside full attention is padding.
+bool has_padding_alone(const AttentionBias& bias) {
+  auto rest = bias;
+  rest.padding = torch::Tensor();
+  return rest.by_number() && bias.keys == Keys::kAll && bias.window == 0;
+}
+
+// The kernel adds a constant to the scores of every window.
+AttentionKernel for_windows(const AttentionBias& bias,
+                            const AttentionCase& asked) {
+  const bool known = asked.orders && !bias.logits;
+  return known && kernels::has_jet_attention(asked.x, asked.heads,
+                                             *asked.orders)
+             ? Kernel::kJet
+             : Kernel::kReference;
+}
+
+}  // namespace
+
+AttentionKernel choose_attention_kernel(const AttentionBias& bias,
+                                        const AttentionCase& asked) {
+  switch (asked.form) {
+    case Form::kTokens:
+      return for_tokens(bias, asked);
+    case Form::kLayer:
+      return for_layer(bias, asked);
+    case Form::kSet:
+      return has_padding_alone(bias) &&
+                     kernels::has_set_attention(asked.x, asked.heads)
+                 ? Kernel::kSet
+                 : Kernel::kReference;
+    case Form::kSetLayer:
+      return has_padding_alone(bias) &&
+                     fused_set_layer_pays(asked.x, *asked.weights, asked.heads)
+                 ? Kernel::kPackedSets
+                 : Kernel::kReference;
+    case Form::kWindows:
+      return for_windows(bias, asked);
+  }
+  return Kernel::kReference;
+}
+
+}  // namespace propagator::nn

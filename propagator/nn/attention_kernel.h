@@ -1,0 +1,50 @@
+#pragma once
+
+#include <optional>
+
+#include "propagator/kernels/jet/jet_orders.h"
+#include "propagator/nn/attention_bias.h"
+
+namespace propagator::nn {
+
+struct SetLayerWeights;  // fused_set_layer.h
+
+// The ways there are to compute attention. They give the same numbers; each is
+// the fastest for some biases, sizes and devices.
+enum class AttentionKernel {
+  kReference,     // attention_reference: all Tq × Tk, any bias
+  kPrefix,        // keys and values of the visible prefix alone
+  kFoldedPrefix,  // the same, with queries and output folded into them
+  kCausal,        // queries in blocks, each against the keys it attends to
+  kFusedLayer,    // a whole encoder layer as one node (fused_layer.h)
+  kSet,           // one pass over each set and head (set_attention.h)
+  kPackedSets,    // a whole set layer without padding (fused_set_layer.h)
+  kJet,           // one pass over each window of jets (jet_attention.h)
+};
+
+// Only the work the bias leaves, or all of it, as the document does.
+enum class AttentionWork { kVisible, kFullMask };
+
+// Who asks, and with what.
+struct AttentionCase {
+  enum class Form {
+    kTokens,    // queries, keys and values, each from tokens (B, T, C)
+    kLayer,     // an encoder layer of tokens (B, T, C)
+    kSet,       // the projected tokens of sets (B, T, 3 C)
+    kSetLayer,  // a set layer of tokens (B, T, C), given its weights
+    kWindows,   // jets of windows (M; N, T, C)
+  };
+  Form form = Form::kTokens;
+  torch::Tensor x;
+  int64_t heads = 1;
+  AttentionWork work = AttentionWork::kVisible;
+  const SetLayerWeights* weights = nullptr;  // of a set layer
+  // Of jets that kernels may take.
+  std::optional<kernels::JetOrders> orders = std::nullopt;
+};
+
+// The one place where the kernel is chosen.
+AttentionKernel choose_attention_kernel(const AttentionBias& bias,
+                                        const AttentionCase& asked);
+
+}  // namespace propagator::nn
