@@ -17,7 +17,9 @@ namespace {
 
 // Tests compute as runs do: with the library that suits this CPU.
 class Environment : public ::testing::Environment {
-  void SetUp() override { scope_ = std::make_unique<RuntimeScope>(Runtime{}, 0); }
+  void SetUp() override {
+    scope_ = std::make_unique<RuntimeScope>(Runtime{}, 0);
+  }
   void TearDown() override { scope_.reset(); }
 
   std::unique_ptr<RuntimeScope> scope_;

@@ -48,7 +48,10 @@ int check_run(const std::string& path, const Overrides& overrides) {
   const auto model = experiment.task().make_model();
   const auto all = train::list_checkpoints(run.checkpoints());
   for (const auto& directory : all) {
-    const auto checkpoint = train::load_checkpoint(directory);
+    auto checkpoint = train::load_checkpoint(directory);
+    for (const auto& name : experiment.task().former_parameters()) {
+      checkpoint.model.erase(name);
+    }
     train::set_parameters(*model, checkpoint.model, directory.string());
     fmt::print("{}: good, step {}\n", directory.string(),
                checkpoint.state.at("step").dump());

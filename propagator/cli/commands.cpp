@@ -64,9 +64,8 @@ run::Change Overrides::settings() const {
 }
 
 run::Change Overrides::change() const {
-  return [copy = *this](config::Document& document) {
-    copy.apply_to(document);
-  };
+  return
+      [copy = *this](config::Document& document) { copy.apply_to(document); };
 }
 
 void Overrides::apply_to(config::Document& document) const {

@@ -32,8 +32,8 @@ int generate(const std::string& name, const std::string& out, bool force,
   const nlohmann::json note{{"made_by", "propagator data generate"},
                             {"seed", experiment.run().seed},
                             {"config", experiment.yaml()}};
-  const auto written = writer->write_data(out, experiment.run().seed, runtime,
-                                          note.dump());
+  const auto written =
+      writer->write_data(out, experiment.run().seed, runtime, note.dump());
   fmt::print("{} in {}\n", written, out);
   return 0;
 }

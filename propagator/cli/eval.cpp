@@ -34,11 +34,11 @@ void add_eval(CLI::App& app, Action& action) {
   verb->callback([o, &action] {
     action = [o] {
       if (!o->out.empty()) expect_free(o->out, o->force);
-      const auto run =
-          run::open(o->run, {.from = o->from,
-                             .weights = o->last ? train::Weights::kLast
-                                                : train::Weights::kBest,
-                             .change = o->overrides.change()});
+      const auto run = run::open(
+          o->run,
+          {.from = o->from,
+           .weights = o->last ? train::Weights::kLast : train::Weights::kBest,
+           .change = o->overrides.change()});
       run.prepare_data();
       const auto result =
           run::test_model(run.experiment(), run.model(), run.runtime(),

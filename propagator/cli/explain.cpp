@@ -39,12 +39,12 @@ void add_explain(CLI::App& app, Action& action) {
         throw UsageError(fmt::format(
             "--work: expected a number from 0.001 to 1e6, got {}", o->work));
       }
-      const auto run =
-          run::open(o->run, {.from = o->from,
-                             .weights = o->last ? train::Weights::kLast
-                                                : train::Weights::kBest,
-                             .change = o->overrides.change(),
-                             .for_pages = true});
+      const auto run = run::open(
+          o->run,
+          {.from = o->from,
+           .weights = o->last ? train::Weights::kLast : train::Weights::kBest,
+           .change = o->overrides.change(),
+           .for_pages = true});
       run.prepare_data();
       if (!run::can_be_explained(run)) {
         throw UsageError(

@@ -1,5 +1,5 @@
-#include "propagator/cli/commands.h"
 #include "propagator/run/predict.h"
+#include "propagator/cli/commands.h"
 #include "propagator/tasks/registry.h"
 
 namespace propagator::cli {
@@ -26,7 +26,8 @@ void add_predict(CLI::App& app, Action& action) {
                                   "Apply a run's best model to your own data");
   verb->footer(files_of_tasks());
   verb->add_option("run", o->run, "The run's folder")->required();
-  verb->add_option("-i,--input", o->input, ".h5, .npz or, for columns of numbers, .csv")
+  verb->add_option("-i,--input", o->input,
+                   ".h5, .npz or, for columns of numbers, .csv")
       ->required();
   verb->add_option("-o,--output", o->output,
                    ".h5, .npz or, for columns of numbers, .csv")
@@ -37,8 +38,8 @@ void add_predict(CLI::App& app, Action& action) {
   verb->callback([o, &action] {
     action = [o] {
       expect_free(o->output, o->force);
-      const auto run = run::open(
-          o->run, {.from = o->from, .change = o->overrides.change()});
+      const auto run =
+          run::open(o->run, {.from = o->from, .change = o->overrides.change()});
       fmt::print("{}\n", run::predict(run, o->input, o->output));
       return 0;
     };

@@ -2,9 +2,9 @@
 #include "propagator/cli/results.h"
 #include "propagator/core/error.h"
 #include "propagator/report/vtk.h"
-#include "propagator/tasks/drawing.h"
 #include "propagator/run/comparison.h"
 #include "propagator/run/run_report.h"
+#include "propagator/tasks/drawing.h"
 
 namespace propagator::cli {
 namespace {
@@ -26,9 +26,9 @@ int compare(const ReportArguments& o) {
 }
 
 run::Run open_for_pages(const ReportArguments& o) {
-  auto run = run::open(o.runs[0], {.from = o.from,
-                                   .change = o.overrides.change(),
-                                   .for_pages = true});
+  auto run = run::open(
+      o.runs[0],
+      {.from = o.from, .change = o.overrides.change(), .for_pages = true});
   run.prepare_data();
   return run;
 }
@@ -55,9 +55,8 @@ int rebuild(const ReportArguments& o) {
   const auto result = run::read_result(
       run.directory(), {.from = o.from, .change = o.overrides.change()});
   const auto report = run::write_run_report(
-      run.experiment(), run.model(), run.runtime(),
-      result ? &*result : nullptr, "checkpoint " + run.checkpoint(),
-      run.directory());
+      run.experiment(), run.model(), run.runtime(), result ? &*result : nullptr,
+      "checkpoint " + run.checkpoint(), run.directory());
   print_explanation(report.numbers);
   fmt::print("  report: {}\n", report.page.string());
   return 0;

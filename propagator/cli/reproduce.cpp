@@ -45,14 +45,13 @@ int print_rows(const std::vector<run::RowResult>& rows) {
   for (const auto& [name, summary, max, inside] : rows) {
     all_inside = all_inside && inside;
     const auto& published = summary.at("document");
-    table.row(
-        {name, summary.at("mode"), summary.at("metric"),
-         report::scientific(summary.at("value")),
-         published.is_null() ? "-" : report::scientific(published),
-         max == 0
-             ? "-"
-             : fmt::format("{} {:.2e}", inside ? "within" : "outside", max),
-         seeds_text(summary)});
+    table.row({name, summary.at("mode"), summary.at("metric"),
+               report::scientific(summary.at("value")),
+               published.is_null() ? "-" : report::scientific(published),
+               max == 0 ? "-"
+                        : fmt::format("{} {:.2e}",
+                                      inside ? "within" : "outside", max),
+               seeds_text(summary)});
   }
   fmt::print("\n{}", table.text());
   return static_cast<int>(all_inside ? ExitCode::kOk : ExitCode::kOutsideBand);

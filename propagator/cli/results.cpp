@@ -23,9 +23,8 @@ void print_result(const run::TestResult& result, bool as_json) {
 
 void print_explanation(const nlohmann::json& numbers) {
   if (!numbers.contains("learned_propagator")) return;
-  fmt::print(
-      "  learned propagator: {}\n",
-      numbers.at("learned_propagator").at("verdict").get<std::string>());
+  fmt::print("  learned propagator: {}\n",
+             numbers.at("learned_propagator").at("verdict").get<std::string>());
 }
 
 int print_trained(const run::Trained& trained, bool as_json) {

@@ -36,9 +36,9 @@ std::string bar_of(const Observer::Step& step) {
                      static_cast<double>(std::max<int64_t>(step.total, 1)),
                  0.0, 1.0);
   const int filled = static_cast<int>(share * kBarWidth);
-  auto text = fmt::format("[{}{}] {}", std::string(filled, '='),
-                          std::string(kBarWidth - filled, ' '),
-                          progress_line(step));
+  auto text =
+      fmt::format("[{}{}] {}", std::string(filled, '='),
+                  std::string(kBarWidth - filled, ' '), progress_line(step));
   text.resize(std::min(text.size(), terminal_width() - 1));
   return text;
 }

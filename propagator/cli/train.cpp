@@ -1,7 +1,7 @@
+#include "propagator/run/train.h"
 #include "propagator/cli/commands.h"
 #include "propagator/cli/results.h"
 #include "propagator/run/configurations.h"
-#include "propagator/run/train.h"
 
 namespace propagator::cli {
 

@@ -21,8 +21,7 @@ void explain_propagator(tasks::Explainable& task, const std::string& mode,
       "A propagator carries the first frame to a later one. Here is the one "
       "that the model has learned, its derivative with respect to frame 0, "
       "beside the true one of the finite-difference scheme.");
-  report.text(
-      fmt::format("The learned propagator: {}.", propagator.verdict()));
+  report.text(fmt::format("The learned propagator: {}.", propagator.verdict()));
   if (mode == "published") {
     report.text(
         "This model is given every frame of the changed plate, the answer "

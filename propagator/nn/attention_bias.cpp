@@ -30,8 +30,7 @@ Tensor window_mask(int64_t queries, int64_t keys, int64_t window,
     return torch::arange(count, options.dtype(torch::kInt64))
         .div(window, "floor");
   };
-  const auto apart =
-      number(queries).unsqueeze(1) != number(keys).unsqueeze(0);
+  const auto apart = number(queries).unsqueeze(1) != number(keys).unsqueeze(0);
   return torch::zeros({queries, keys}, options).masked_fill(apart, kHidden);
 }
 
@@ -172,8 +171,8 @@ Tensor attention_weights(const Tensor& q, const Tensor& k,
   const auto rotate = [&](const Tensor& x, const Tensor& coordinates) {
     return rotated(x, bias.angles(coordinates).unsqueeze(1));
   };
-  const auto scores = kernels::attention_scores(
-      rotate(q, bias.at.queries), rotate(k, bias.at.keys), added);
+  const auto scores = kernels::attention_scores(rotate(q, bias.at.queries),
+                                                rotate(k, bias.at.keys), added);
   return torch::softmax(scores, -1);
 }
 

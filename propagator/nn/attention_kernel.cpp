@@ -17,21 +17,22 @@ using Kernel = AttentionKernel;
 AttentionKernel for_tokens(const AttentionBias& bias,
                            const AttentionCase& asked) {
   const bool known = bias.by_number() && bias.window == 0;
-  if (!known || asked.work == AttentionWork::kFullMask) return Kernel::kReference;
+  if (!known || asked.work == AttentionWork::kFullMask)
+    return Kernel::kReference;
   if (bias.keys == Keys::kCausal) return Kernel::kCausal;
   if (bias.keys != Keys::kPrefix) return Kernel::kReference;
-  return folding_pays(asked.heads, bias.prefix, asked.x.size(2)) ? Kernel::kFoldedPrefix
-                                                                 : Kernel::kPrefix;
+  return folding_pays(asked.heads, bias.prefix, asked.x.size(2))
+             ? Kernel::kFoldedPrefix
+             : Kernel::kPrefix;
 }
 
 AttentionKernel for_layer(const AttentionBias& bias,
                           const AttentionCase& asked) {
   const auto kernel = for_tokens(bias, asked);
   if (!fusing_pays(asked.x)) return kernel;
-  const bool fused =
-      kernel == Kernel::kFoldedPrefix ||
-      (kernel == Kernel::kCausal &&
-       kernels::packed_attention_is_fused(asked.x, asked.heads));
+  const bool fused = kernel == Kernel::kFoldedPrefix ||
+                     (kernel == Kernel::kCausal &&
+                      kernels::packed_attention_is_fused(asked.x, asked.heads));
   return fused ? Kernel::kFusedLayer : kernel;
 }
 
@@ -46,8 +47,8 @@ bool has_padding_alone(const AttentionBias& bias) {
 AttentionKernel for_windows(const AttentionBias& bias,
                             const AttentionCase& asked) {
   const bool known = asked.orders && !bias.logits;
-  return known && kernels::has_jet_attention(asked.x, asked.heads,
-                                             *asked.orders)
+  return known &&
+                 kernels::has_jet_attention(asked.x, asked.heads, *asked.orders)
              ? Kernel::kJet
              : Kernel::kReference;
 }

@@ -89,9 +89,9 @@ std::unique_ptr<Experiment> experiment_of(const Row& row,
   if (request.own_out || experiment->hash() == as_it_is->hash()) {
     return experiment;
   }
-  throw UsageError(fmt::format("with {} this is not the row {}",
-                               request.arguments, row.name),
-                   "give it folders of its own: --out FOLDER --runs FOLDER");
+  throw UsageError(
+      fmt::format("with{} this is not the row {}", request.arguments, row.name),
+      "give it folders of its own: --out FOLDER --runs FOLDER");
 }
 
 // One training of a row; nothing if it was asked to stop.
@@ -233,11 +233,10 @@ Reproduced reproduce(const ReproduceRequest& request, Observer& observer) {
         summarise(request, row, *experiment, results, results[median]);
     const auto folder =
         request.runs / run_name(row, first + static_cast<int64_t>(median));
-    drawn.push_back({row.file.stem().string(), summary,
-                     train::read_history(folder / "metrics.jsonl"),
-                     [folder, where = request.where] {
-                       return maps_of(folder, where);
-                     }});
+    drawn.push_back(
+        {row.file.stem().string(), summary,
+         train::read_history(folder / "metrics.jsonl"),
+         [folder, where = request.where] { return maps_of(folder, where); }});
     const auto file = request.out / (row.name + ".json");
     write_file_atomically(file, summary.dump(2) + "\n");
     log::info("written {}", file.string());

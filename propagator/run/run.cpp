@@ -50,8 +50,8 @@ Run::Run(const fs::path& folder, const OpenOptions& options)
   const auto& task = experiment_->task();
   model_ = task.make_model();
   model_->to(runtime_.device, runtime_.dtype());
-  const auto path = choose_checkpoint(*directory_, experiment_->schema(),
-                                      options.from);
+  const auto path =
+      choose_checkpoint(*directory_, experiment_->schema(), options.from);
   checkpoint_ = path.filename().string();
   auto weights = train::load_weights(path, options.weights);
   for (const auto& name : task.former_parameters()) weights.erase(name);

@@ -18,8 +18,7 @@ struct RunReport {
 // from. The task's data must be prepared.
 RunReport write_run_report(const run::Experiment& experiment,
                            torch::nn::Module& model, const Runtime& runtime,
-                           const TestResult* result,
-                           const std::string& weights,
+                           const TestResult* result, const std::string& weights,
                            const train::RunDirectory& run);
 
 // Whether the run's task has anything to explain of its model.

@@ -45,8 +45,7 @@ std::string changed_loss(const train::Checkpoint& saved,
 
 // Returns what there is to say of it.
 std::string restore(const train::Checkpoint& saved,
-                    const Experiment& experiment,
-                    train::Trainer& trainer) {
+                    const Experiment& experiment, train::Trainer& trainer) {
   const auto changed = changed_loss(saved, experiment);
   try {
     trainer.restore(saved);
@@ -79,8 +78,7 @@ std::string go_on_from(const fs::path& checkpoint, const Experiment& experiment,
   if (trainer.step() > trainer.total_steps()) {
     throw UsageError(
         fmt::format("{} is of step {}, after the last of {}",
-                    checkpoint.string(), trainer.step(),
-                    trainer.total_steps()),
+                    checkpoint.string(), trainer.step(), trainer.total_steps()),
         "a run can be made longer, not shorter; --from names an earlier "
         "checkpoint");
   }
@@ -196,12 +194,12 @@ Trained train(const Experiment& experiment, const fs::path& folder, bool force,
   const ObserverScope scope(observer);
   train::RunDirectory::expect_free(folder, force);
   return with_memory_hint(experiment, [&] {
-    return train_and_test(
-        experiment,
-        [&] {
-          return train::RunDirectory::create(folder, force, experiment.yaml());
-        },
-        /*checkpoint=*/{});
+    return train_and_test(experiment,
+                          [&] {
+                            return train::RunDirectory::create(
+                                folder, force, experiment.yaml());
+                          },
+                          /*checkpoint=*/{});
   });
 }
 
@@ -214,8 +212,8 @@ Trained resume(const fs::path& folder, const ResumeOptions& options,
   change_run(document, options.change, config::resume_may_change);
   Experiment experiment(document);
   if (options.time_limit) experiment.limit_time(*options.time_limit);
-  const bool fresh =
-      options.from.empty() && train::list_checkpoints(run.checkpoints()).empty();
+  const bool fresh = options.from.empty() &&
+                     train::list_checkpoints(run.checkpoints()).empty();
   const auto checkpoint =
       fresh ? fs::path()
             : choose_checkpoint(run, experiment.schema(), options.from);

@@ -3,51 +3,14 @@
 #include <future>
 
 #include "propagator/core/stopwatch.h"
-#include "propagator/core/unused_option.h"
 #include "propagator/train/checkpoint.h"
 #include "propagator/train/quasi_newton_step.h"
 #include "propagator/train/run_directory.h"
-#include "propagator/train/schedule.h"
 #include "propagator/train/step.h"
+#include "propagator/train/train_options.h"
 #include "propagator/train/trainable.h"
 
 namespace propagator::train {
-
-struct TrainOptions {
-  int64_t epochs = 100;
-  int64_t max_steps = 0;
-  int64_t batch = 4;
-  int64_t accumulate = 1;
-  double clip = 0;
-  int64_t validate_every = 0;
-  int64_t validate_cases = 0;
-  int64_t patience = 0;
-  int64_t checkpoint_every = 0;
-  double checkpoint_minutes = 5;
-  int64_t keep_checkpoints = 2;
-  int64_t log_every = 50;
-  double time_limit = 0;
-  ScheduleOptions schedule;
-  OptimizerOptions optimizer;
-  LbfgsOptions lbfgs;
-
-  // The sections `train`, `schedule`, `optimizer` and `lbfgs`.
-  void describe(config::Schema& schema);
-  void validate() const;
-  std::vector<config::UnusedOption> unused_options() const;
-
-  // With so many training cases.
-  int64_t steps_per_epoch(int64_t cases) const;
-  int64_t total_steps(int64_t cases) const;
-  // Those that the schedule rules: all, or the ones before L-BFGS. Nothing
-  // where it takes the number of cases to know.
-  std::optional<int64_t> scheduled_steps(std::optional<int64_t> cases) const;
-
- private:
-  bool by_quasi_newton_alone() const {
-    return optimizer.kind == OptimizerKind::kLbfgs && optimizer.adam_steps == 0;
-  }
-};
 
 enum class StopReason { kFinished, kEarlyStop, kRequest, kTimeLimit };
 
@@ -76,8 +39,9 @@ class Trainer {
   void load_best();
 
  private:
-  void take_over(RunDirectory& run);  // clears it of what is not of this training
-  void advance();                // one step, with its line of metrics
+  void take_over(
+      RunDirectory& run);  // clears it of what is not of this training
+  void advance();          // one step, with its line of metrics
   void update(double lr);
   bool is_last() const { return step_ >= total_steps_ || converged(); }
   bool is_done() const { return is_last() || out_of_patience(); }

@@ -42,8 +42,8 @@ struct Clerk : Observer {
     heard.push_back((level == Level::kWarning ? "warning: " : "") + text);
   }
   void progress(const Step& step) override {
-    heard.push_back(fmt::format("{} {} of {}", step.title, step.done,
-                                step.total));
+    heard.push_back(
+        fmt::format("{} {} of {}", step.title, step.done, step.total));
   }
   void progress_ended() override { heard.push_back("ended"); }
 
@@ -70,9 +70,8 @@ TEST(CoreObserver, IsToldWhatItsThreadDoesWhileItsScopeLives) {
     work();
   }
   work();
-  EXPECT_EQ(clerk.heard,
-            (std::vector<std::string>{"counting 2 of 3", "1 and 2",
-                                      "warning: odd", "ended"}));
+  EXPECT_EQ(clerk.heard, (std::vector<std::string>{"counting 2 of 3", "1 and 2",
+                                                   "warning: odd", "ended"}));
   EXPECT_EQ(inner.heard, (std::vector<std::string>{"inner"}));
   EXPECT_EQ(::testing::internal::GetCapturedStderr(), "");
   EXPECT_EQ(::testing::internal::GetCapturedStdout(), "");

@@ -93,8 +93,7 @@ TEST(DataNamedTable, EndingDecides) {
 TEST(DataNamedTable, CsvKeepsTheOrderOfItsColumns) {
   const TemporaryFolder folder;
   const auto one = torch::ones(1, torch::kFloat64);
-  write(folder / "a.csv",
-                    {{"x", one}, {"t", 2 * one}, {"a", 3 * one}});
+  write(folder / "a.csv", {{"x", one}, {"t", 2 * one}, {"a", 3 * one}});
   EXPECT_EQ(read_file(folder / "a.csv"), "x,t,a\n1,2,3\n");
 }
 

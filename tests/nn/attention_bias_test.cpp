@@ -81,14 +81,12 @@ double distance(const Tensor& places, int64_t b, int64_t i, int64_t j) {
 TEST(NnAttentionBias, KeysByTheirNumberAreThoseOfLoops) {
   const Inputs in;
   expect_loops(in, AttentionBias::full(), [](auto...) { return 0.0; });
-  expect_loops(in, AttentionBias::visible_prefix(3), [](auto, auto, auto,
-                                                        int64_t j) {
-    return hidden_unless(j < 3);
-  });
-  expect_loops(in, AttentionBias::causal(),
-               [](auto, auto, int64_t i, int64_t j) {
-                 return hidden_unless(j <= i);
-               });
+  expect_loops(
+      in, AttentionBias::visible_prefix(3),
+      [](auto, auto, auto, int64_t j) { return hidden_unless(j < 3); });
+  expect_loops(
+      in, AttentionBias::causal(),
+      [](auto, auto, int64_t i, int64_t j) { return hidden_unless(j <= i); });
   expect_loops(in, AttentionBias::causal(2, /*sees_itself=*/false),
                [](auto, auto, int64_t i, int64_t j) {
                  return hidden_unless(j < 2 || j < i);
@@ -110,8 +108,8 @@ TEST(NnAttentionBias, PaddingIsOfItsBatchRow) {
                });
   const auto weights =
       attention_weights(in.q, in.k, AttentionBias::padded(padding));
-  EXPECT_TRUE(near(weights.sum(-1), torch::ones_like(weights.select(-1, 0)),
-                   kFloat64));
+  EXPECT_TRUE(
+      near(weights.sum(-1), torch::ones_like(weights.select(-1, 0)), kFloat64));
   const auto hidden = padding.unsqueeze(1).unsqueeze(1).expand_as(weights);
   EXPECT_EQ(weights.masked_select(hidden).abs().max().item<double>(), 0);
 }
@@ -177,8 +175,8 @@ TEST(NnAttentionBias, LogitsOfCoordinatesWithASupport) {
     return d > 0.6 ? kNever : -d * d / (2 * 0.7 * 0.7);
   });
   const auto weights = attention_weights(in.q, in.k, bias);
-  EXPECT_TRUE(near(weights.sum(-1), torch::ones_like(weights.select(-1, 0)),
-                   kFloat64));
+  EXPECT_TRUE(
+      near(weights.sum(-1), torch::ones_like(weights.select(-1, 0)), kFloat64));
 }
 
 TEST(NnAttentionBias, GradientOfItsParameterIsThatOfDifferences) {
@@ -188,8 +186,8 @@ TEST(NnAttentionBias, GradientOfItsParameterIsThatOfDifferences) {
       const auto bias = AttentionBias::of(heat_logits(s, reach), in.at());
       return attention_reference(in.q, in.k, in.v, bias).square().sum();
     };
-    EXPECT_TRUE(gradient_is_right(of_width,
-                                  torch::full({1}, 0.7, torch::kFloat64)));
+    EXPECT_TRUE(
+        gradient_is_right(of_width, torch::full({1}, 0.7, torch::kFloat64)));
     const auto of_query = [&](const Tensor& q) {
       const auto s = torch::tensor(0.7, torch::kFloat64);
       const auto bias = AttentionBias::of(heat_logits(s, reach), in.at());

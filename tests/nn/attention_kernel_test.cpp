@@ -34,19 +34,18 @@ std::vector<Choice> choices() {
   const auto places = random({2, 9, 2}, "places");
   auto both = AttentionBias::causal(2, true);
   both.padding = torch::zeros({2, 9}, torch::kBool);
-  return {
-      {AttentionBias::full(), 4, Kernel::kReference},
-      {AttentionBias::visible_prefix(3), 2, Kernel::kFoldedPrefix},
-      {AttentionBias::visible_prefix(5), 8, Kernel::kPrefix},
-      {AttentionBias::causal(), 4, Kernel::kCausal},
-      {AttentionBias::causal(3, false), 4, Kernel::kCausal},
-      {AttentionBias::padded(padding), 4, Kernel::kReference},
-      {AttentionBias::windows(3), 4, Kernel::kReference},
-      {AttentionBias::alibi(alibi_slopes(4), {places, places}), 4,
-       Kernel::kReference},
-      {AttentionBias::rope(rope_frequencies(2, 2), {places, places}), 4,
-       Kernel::kReference},
-      {both, 4, Kernel::kReference}};
+  return {{AttentionBias::full(), 4, Kernel::kReference},
+          {AttentionBias::visible_prefix(3), 2, Kernel::kFoldedPrefix},
+          {AttentionBias::visible_prefix(5), 8, Kernel::kPrefix},
+          {AttentionBias::causal(), 4, Kernel::kCausal},
+          {AttentionBias::causal(3, false), 4, Kernel::kCausal},
+          {AttentionBias::padded(padding), 4, Kernel::kReference},
+          {AttentionBias::windows(3), 4, Kernel::kReference},
+          {AttentionBias::alibi(alibi_slopes(4), {places, places}), 4,
+           Kernel::kReference},
+          {AttentionBias::rope(rope_frequencies(2, 2), {places, places}), 4,
+           Kernel::kReference},
+          {both, 4, Kernel::kReference}};
 }
 
 TEST(NnAttentionKernel, OfTokensAgreesWithTheReference) {
@@ -117,9 +116,9 @@ TEST(NnAttentionKernel, OfWindowsAgreesWithTheReference) {
     auto x = random({2, 9, 16}, "x");
     const auto p = layer->named_parameters();
     const auto project = [&](const char* name, int64_t from) {
-      const auto y = torch::linear(
-          x, p[std::string(name) + ".weight"].narrow(0, from, 16),
-          p[std::string(name) + ".bias"].narrow(0, from, 16));
+      const auto y =
+          torch::linear(x, p[std::string(name) + ".weight"].narrow(0, from, 16),
+                        p[std::string(name) + ".bias"].narrow(0, from, 16));
       return y.view({2, 9, heads, -1}).transpose(1, 2);
     };
     const auto mixed =
@@ -157,7 +156,8 @@ TEST(NnAttentionKernel, WindowsLearnTheParametersOfLogits) {
 }
 
 TEST(NnAttentionKernel, OfJetsIsChosenWhereTheBiasIsAConstant) {
-  const auto x = random({1, 2, 9, 16}, "x"), places = random({2, 9, 2}, "places");
+  const auto x = random({1, 2, 9, 16}, "x"),
+             places = random({2, 9, 2}, "places");
   AttentionCase asked{.form = Form::kWindows, .x = x, .heads = 4};
   EXPECT_EQ(choose_attention_kernel(AttentionBias::full(), asked),
             Kernel::kReference);  // kernels may not take them
@@ -165,13 +165,13 @@ TEST(NnAttentionKernel, OfJetsIsChosenWhereTheBiasIsAConstant) {
   const AttentionCoordinates at{places, places};
   EXPECT_EQ(choose_attention_kernel(AttentionBias::full(), asked),
             Kernel::kJet);
-  EXPECT_EQ(choose_attention_kernel(AttentionBias::alibi(alibi_slopes(4), at),
-                                    asked),
-            Kernel::kJet);
-  EXPECT_EQ(choose_attention_kernel(
-                AttentionBias::of([](const auto&) { return Tensor(); }, at),
-                asked),
-            Kernel::kReference);
+  EXPECT_EQ(
+      choose_attention_kernel(AttentionBias::alibi(alibi_slopes(4), at), asked),
+      Kernel::kJet);
+  EXPECT_EQ(
+      choose_attention_kernel(
+          AttentionBias::of([](const auto&) { return Tensor(); }, at), asked),
+      Kernel::kReference);
 }
 
 }  // namespace

@@ -24,11 +24,12 @@ History history_of(ScheduleKind kind) {
     const int64_t step = 10 * epoch;
     const double loss = 1.0 / static_cast<double>(step);
     lines +=
-        nlohmann::json{{"kind", "train"},
-                       {"step", step},
-                       {"loss", loss},
-                       {"lr", train::learning_rate(options, step - 1, epoch, 1000)},
-                       {"terms", {{"mse", loss}, {"physics", 2 * loss}}}}
+        nlohmann::json{
+            {"kind", "train"},
+            {"step", step},
+            {"loss", loss},
+            {"lr", train::learning_rate(options, step - 1, epoch, 1000)},
+            {"terms", {{"mse", loss}, {"physics", 2 * loss}}}}
             .dump() +
         "\n";
     if (epoch % 10 == 0) {

@@ -77,8 +77,9 @@ class LineTask : public tasks::Task {
     return dynamic_cast<torch::nn::LinearImpl&>(model);
   }
   static int64_t begin_of(data::Split split) {
-    return split == data::Split::kTrain ? 0
-           : split == data::Split::kValidation ? 64 : 80;
+    return split == data::Split::kTrain        ? 0
+           : split == data::Split::kValidation ? 64
+                                               : 80;
   }
 
   double slope_ = 2, noise_ = 0.01;

@@ -41,9 +41,9 @@ class RunOfALine : public ::testing::Test {
     return run::train(*experiment(more), folder / name, false, observer);
   }
   std::string weights(const std::string& name, int64_t step) const {
-    return read_file(train::checkpoint_path(folder / name / "checkpoints",
-                                            step) /
-                     "model.safetensors");
+    return read_file(
+        train::checkpoint_path(folder / name / "checkpoints", step) /
+        "model.safetensors");
   }
 
   // Asks to stop after so many steps, and counts what it hears.
@@ -110,16 +110,16 @@ TEST_F(RunOfALine, PredictIsReadingApplyingAndWriting) {
   const auto run = open(folder / "a");
   const auto x = torch::linspace(-1, 1, 5, torch::kFloat64);
   data::write_table(folder / "x.csv", {{"x", x}}, "");
-  EXPECT_EQ(predict(run, folder / "x.csv", folder / "y.npz"),
-            "y (5) in " + (folder / "y.npz").string());
-  EXPECT_TRUE(torch::equal(data::read_table(folder / "y.npz", {"y"}).at("y"),
+  EXPECT_EQ(predict(run, folder / "x.csv", folder / "y.h5"),
+            "y (5) in " + (folder / "y.h5").string());
+  EXPECT_TRUE(torch::equal(data::read_table(folder / "y.h5", {"y"}).at("y"),
                            run.apply({{"x", x}}).at("y")));
   data::write_table(folder / "z.csv", {{"z", x}}, "");
   EXPECT_NE(thrown<DataError>([&] {
-              predict(run, folder / "z.csv", folder / "no.npz");
+              predict(run, folder / "z.csv", folder / "no.h5");
             }).find("z.csv: line 1: expected a column named 'x'"),
             std::string::npos);
-  EXPECT_FALSE(fs::exists(folder / "no.npz"));
+  EXPECT_FALSE(fs::exists(folder / "no.h5"));
 }
 
 TEST_F(RunOfALine, IsReported) {
@@ -132,7 +132,8 @@ TEST_F(RunOfALine, IsReported) {
 
 TEST_F(RunOfALine, LeavesTheProcessAsItWas) {
   const int threads = at::get_num_threads();
-  struct sigaction mine {}, after {};
+  struct sigaction mine {
+  }, after{};
   mine.sa_handler = SIG_IGN;
   sigaction(SIGTERM, &mine, nullptr);
   ::testing::internal::CaptureStderr();
@@ -172,8 +173,9 @@ TEST_F(RunOfALine, KeysThatMadeTheWeightsCannotBeChanged) {
          }});
   };
   EXPECT_NO_THROW(opened_with("threads=1"));
-  EXPECT_NE(thrown<ConfigError>([&] { opened_with("line.slope=3"); })
-                .find("belongs to the run"),
+  EXPECT_NE(thrown<ConfigError>([&] {
+              opened_with("line.slope=3");
+            }).find("belongs to the run"),
             std::string::npos);
 }
 

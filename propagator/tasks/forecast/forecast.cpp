@@ -287,10 +287,11 @@ TaskKind forecast_kind() {
                         .options());
               },
           .models = helps_of(models::forecasters()),
-          .files = "INPUT holds `fields` (N, frames, rows, cols), of which the "
-                   "first visible\nframes are used, and `alpha` (N); OUTPUT "
-                   "gets `fields` (N, all frames, rows, cols).\n  propagator "
-                   "predict runs/quick --input first.npz --output future.npz"};
+          .files =
+              "INPUT holds `fields` (N, frames, rows, cols), of which the "
+              "first visible\nframes are used, and `alpha` (N); OUTPUT "
+              "gets `fields` (N, all frames, rows, cols).\n  propagator "
+              "predict runs/quick --input first.npz --output future.npz"};
 }
 
 }  // namespace propagator::tasks

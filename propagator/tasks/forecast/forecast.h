@@ -95,6 +95,8 @@ class Forecast : public Task,
   // What the numbers of a test say: table, remarks, metrics, curves.
   Evaluation present(nlohmann::json numbers) const;
   models::FieldShape shape() const;
+  void draw_mask(const torch::Tensor& mask, int64_t visible,
+                 report::Report& report) const;
   // The model's answer for a batch under the protocol: (B, T, R, C).
   torch::Tensor forecast(models::Forecaster& model,
                          const data::PlateBatch& batch,

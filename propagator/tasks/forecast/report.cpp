@@ -69,11 +69,11 @@ void draw_panels(const report::FieldSeries& series, const ShownFrames& shown,
 void add_rows(const std::string& ours, const json& r, Evaluation& evaluation) {
   const auto& shown = r.at("shown_frames");
   auto& table = evaluation.table;
-  table = report::Table({fmt::format("{} MSE", r.at("split").get<std::string>()),
-                         "all frames", "hidden frames",
-                         fmt::format("frame {}", shown[0].dump()),
-                         fmt::format("frame {}", shown[1].dump()),
-                         fmt::format("frame {}", shown[2].dump())});
+  table = report::Table(
+      {fmt::format("{} MSE", r.at("split").get<std::string>()), "all frames",
+       "hidden frames", fmt::format("frame {}", shown[0].dump()),
+       fmt::format("frame {}", shown[1].dump()),
+       fmt::format("frame {}", shown[2].dump())});
   const auto add = [&](const std::string& name, const json& row) {
     std::vector<std::string> cells{name};
     for (const char* key :
@@ -253,35 +253,37 @@ void Forecast::draw_model(torch::nn::Module& model, report::Report& report) {
                   "falling frequency (figure 6 of the heat-plate paper).");
   }
   if (internals.mask.defined()) {
-    // The corner where something happens; the rest goes on like it.
-    const int64_t visible = as_forecaster(model).visible();
-    const int64_t shown = std::min(plate_.frames, 4 * visible);
-    const auto corner =
-        internals.mask.cpu().slice(0, 0, shown).slice(1, 0, shown);
-    const auto last = static_cast<double>(shown - 1);
-    const auto cells =
-        torch::where(corner, torch::ones({}, torch::kFloat64),
-                     torch::full({}, std::numeric_limits<double>::quiet_NaN(),
-                                 torch::kFloat64));
-    report.figure(
-        "mask",
-        HeatMaps{.title = "Mask of the attention",
-                 .x = {"key (token)", 0, last},
-                 .y = {"query (token)", 0, last},
-                 .rows = {{.panels = {{"", cells}},
-                           .bar = false,
-                           .range = std::pair(0.0, 1.0)}},
-                 .panel_width = 280,
-                 .panel_height = 280},
-        fmt::format(
-            "Which token may attend to which (yellow), for the first {} "
-            "tokens; grey is hidden (figures 16 and 17 of the "
-            "heat-plate paper).{}",
-            shown,
-            model_options_->honest() && model_options_->autoregressive()
-                ? " Token i carries frame i - 1 and predicts frame i."
-                : ""));
+    draw_mask(internals.mask.cpu(), as_forecaster(model).visible(), report);
   }
+}
+
+void Forecast::draw_mask(const torch::Tensor& mask, int64_t visible,
+                         report::Report& report) const {
+  // The corner where something happens; the rest goes on like it.
+  const int64_t shown = std::min(plate_.frames, 4 * visible);
+  const auto corner = mask.slice(0, 0, shown).slice(1, 0, shown);
+  const auto last = static_cast<double>(shown - 1);
+  const auto cells =
+      torch::where(corner, torch::ones({}, torch::kFloat64),
+                   torch::full({}, std::numeric_limits<double>::quiet_NaN(),
+                               torch::kFloat64));
+  report.figure(
+      "mask",
+      HeatMaps{.title = "Mask of the attention",
+               .x = {"key (token)", 0, last},
+               .y = {"query (token)", 0, last},
+               .rows = {{.panels = {{"", cells}},
+                         .bar = false,
+                         .range = std::pair(0.0, 1.0)}},
+               .panel_width = 280,
+               .panel_height = 280},
+      fmt::format("Which token may attend to which (yellow), for the first {} "
+                  "tokens; grey is hidden (figures 16 and 17 of the "
+                  "heat-plate paper).{}",
+                  shown,
+                  model_options_->honest() && model_options_->autoregressive()
+                      ? " Token i carries frame i - 1 and predicts frame i."
+                      : ""));
 }
 
 }  // namespace propagator::tasks

@@ -32,8 +32,7 @@ std::vector<int64_t> spread_times(int64_t visible, int64_t frames) {
 
 }  // namespace
 
-std::optional<AuditSubject> Forecast::audit_subject(
-    torch::nn::Module& model) {
+std::optional<AuditSubject> Forecast::audit_subject(torch::nn::Module& model) {
   auto& forecaster = as_forecaster(model);
   const auto batch = data_->range(data::Split::kTest, 0, 1);
   return AuditSubject{

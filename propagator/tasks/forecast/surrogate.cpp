@@ -45,9 +45,8 @@ class ForecastSurrogate : public Surrogate {
     const int64_t cases = given.size(0);
     const auto alpha = input_named(inputs, "alpha").to(runtime_.options());
     expect_alpha(alpha, cases);
-    auto fields =
-        torch::empty({cases, shape_.frames, shape_.rows, shape_.cols},
-                     runtime_.options().device(torch::kCPU));
+    auto fields = torch::empty({cases, shape_.frames, shape_.rows, shape_.cols},
+                               runtime_.options().device(torch::kCPU));
     Progress progress("predicting", cases * shape_.frames);
     for (int64_t n = 0; n < cases; n += batch_) {
       const int64_t count = std::min(batch_, cases - n);
@@ -88,9 +87,8 @@ class ForecastSurrogate : public Surrogate {
 
   static void expect_alpha(const Tensor& alpha, int64_t cases) {
     if (alpha.dim() != 1 || alpha.size(0) != cases) {
-      throw UsageError(
-          fmt::format("expected 'alpha' of shape ({}), got ({})", cases,
-                      fmt::join(alpha.sizes(), ", ")));
+      throw UsageError(fmt::format("expected 'alpha' of shape ({}), got ({})",
+                                   cases, fmt::join(alpha.sizes(), ", ")));
     }
     const auto good = torch::logical_and(torch::isfinite(alpha), alpha > 0);
     if (!good.all().item<bool>()) {

@@ -90,7 +90,9 @@ void draw_numbers(const Evaluation& evaluation, report::Report& report) {
       "hits", evaluation.curves,
       "The more sensors fire, the better an event is known. What is below "
       "a micrometre is drawn there.");
-  const double shell = numbers.at("radius").get<double>() / static_cast<double>(numbers.at("by_radius").at("model").size());
+  const double shell =
+      numbers.at("radius").get<double>() /
+      static_cast<double>(numbers.at("by_radius").at("model").size());
   report.figure(
       "radius",
       report::LinePlot{.title = "Error by place",

@@ -222,7 +222,8 @@ train::Loss Locate::loss(torch::nn::Module& module, data::Split split,
 
 TaskKind locate_kind() {
   return {
-      .help = "given which sensors of a detector fired, and when, where was it?",
+      .help =
+          "given which sensors of a detector fired, and when, where was it?",
       .make =
           [](const config::Document& document) {
             return std::make_unique<Locate>(
@@ -230,10 +231,11 @@ TaskKind locate_kind() {
                     .options());
           },
       .models = helps_of(models::locators()),
-      .files = "INPUT has a row for each hit: `event`, `sensor` (from 1) and "
-               "`time` (ns);\nOUTPUT gets `event`, `x`, `y`, `z` (m) and, if "
-               "the model gives them, their errors.\n  propagator predict "
-               "runs/corners --input hits.csv --output places.csv"};
+      .files =
+          "INPUT has a row for each hit: `event`, `sensor` (from 1) and "
+          "`time` (ns);\nOUTPUT gets `event`, `x`, `y`, `z` (m) and, if "
+          "the model gives them, their errors.\n  propagator predict "
+          "runs/corners --input hits.csv --output places.csv"};
 }
 
 }  // namespace propagator::tasks

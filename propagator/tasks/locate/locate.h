@@ -39,8 +39,8 @@ inline constexpr FitName kFits[] = {
     {"maximum_likelihood", "maximum likelihood"}};
 
 // Task `locate`: given which sensors of a detector fired, and when, where was
-// the event? From the detector lecture. Events are simulated; classical fits of the same
-// events stand beside the network's answers.
+// the event? From the detector lecture. Events are simulated; classical fits of
+// the same events stand beside the network's answers.
 class Locate : public Task, public Drawing {
  public:
   explicit Locate(std::unique_ptr<models::LocatorOptions> model);

@@ -177,11 +177,10 @@ std::vector<std::string> remarks_of(const json& numbers) {
   if (!numbers.contains("pulls")) return remarks;
   const auto& pulls = numbers.at("pulls");
   const auto sigma = pulls.at("sigma").get<std::vector<double>>();
-  remarks.push_back(
-      fmt::format("pulls have a spread of {:.2f}, {:.2f}, {:.2f} (1 is "
-                  "right), and {:.1f} % of the events lie in the 68.3 % region",
-                  sigma[0], sigma[1], sigma[2],
-                  100 * pulls.at("within_68").get<double>()));
+  remarks.push_back(fmt::format(
+      "pulls have a spread of {:.2f}, {:.2f}, {:.2f} (1 is "
+      "right), and {:.1f} % of the events lie in the 68.3 % region",
+      sigma[0], sigma[1], sigma[2], 100 * pulls.at("within_68").get<double>()));
   return remarks;
 }
 
@@ -190,8 +189,7 @@ std::vector<std::string> remarks_of(const json& numbers) {
 Evaluation Locate::present(json numbers) const {
   const auto& row = numbers.at("model");
   Evaluation evaluation{
-      .table =
-          table_of(fmt::format("{} ({})", model_name_, mode()), numbers),
+      .table = table_of(fmt::format("{} ({})", model_name_, mode()), numbers),
       .remarks = remarks_of(numbers),
       .metrics = {{"median distance (m)", row.at("median")},
                   {"resolution (m)", row.at("resolution")},

@@ -52,11 +52,10 @@ class LocateSurrogate : public Surrogate {
     }
     const auto events =
         make_events(torch::stack(columns, 1), sensors_.size(0), trigger_);
-    const auto located =
-        locate_all(locator_,
-                   {events.times.to(runtime_.options()),
-                    events.hits.to(runtime_.device), sensors_},
-                   batch_, runtime_);
+    const auto located = locate_all(locator_,
+                                    {events.times.to(runtime_.options()),
+                                     events.hits.to(runtime_.device), sensors_},
+                                    batch_, runtime_);
     if (!torch::isfinite(located.position).all().item<bool>()) {
       throw NumericalError("[predict] an answer is not finite",
                            "are the times like those of the training, in ns?");
@@ -85,9 +84,9 @@ class LocateSurrogate : public Surrogate {
 
 std::unique_ptr<Surrogate> Locate::surrogate(
     std::shared_ptr<torch::nn::Module> model, const Runtime& runtime) const {
-  return std::make_unique<LocateSurrogate>(
-      std::move(model), detector(), model_options_->has_uncertainty(),
-      eval_options_.batch, runtime);
+  return std::make_unique<LocateSurrogate>(std::move(model), detector(),
+                                           model_options_->has_uncertainty(),
+                                           eval_options_.batch, runtime);
 }
 
 }  // namespace propagator::tasks

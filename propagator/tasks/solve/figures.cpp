@@ -49,16 +49,14 @@ std::string common_beginning(const std::string& a, const std::string& b) {
 }
 
 // The row's name, which has the model's at its end if it is a document's.
-std::string title_of(const ReproducedRow& row,
-                     const std::string& model) {
+std::string title_of(const ReproducedRow& row, const std::string& model) {
   auto title = row.name;
   if (!title.ends_with("-" + model)) title += fmt::format(" ({})", model);
   const std::string mode = row.summary.at("mode");
   return mode == "honest" ? title : fmt::format("{}, {}", title, mode);
 }
 
-std::vector<SameProblem> by_problem(
-    std::span<const ReproducedRow> rows) {
+std::vector<SameProblem> by_problem(std::span<const ReproducedRow> rows) {
   std::vector<SameProblem> problems;
   for (const auto& row : rows) {
     auto maps = row.maps();

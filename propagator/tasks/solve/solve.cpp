@@ -196,14 +196,16 @@ TaskKind solve_kind() {
                 std::ssize(domain));
           },
       .models = helps_of(models::field_nets()),
-      .files = "INPUT holds the variables by name, one number for each point; "
-               "OUTPUT gets them\nand the quantities of eval.quantities.\n  "
-               "propagator predict runs/wave --input points.csv --output u.csv",
-      .claims = [](const config::Document& document) {
-        const auto begins = document.entries().lower_bound("problem.");
-        return begins != document.entries().end() &&
-               begins->first.starts_with("problem.");
-      }};
+      .files =
+          "INPUT holds the variables by name, one number for each point; "
+          "OUTPUT gets them\nand the quantities of eval.quantities.\n  "
+          "propagator predict runs/wave --input points.csv --output u.csv",
+      .claims =
+          [](const config::Document& document) {
+            const auto begins = document.entries().lower_bound("problem.");
+            return begins != document.entries().end() &&
+                   begins->first.starts_with("problem.");
+          }};
 }
 
 }  // namespace propagator::tasks

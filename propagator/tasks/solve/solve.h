@@ -19,9 +19,9 @@ namespace propagator::tasks {
 inline constexpr const char* kSolver = "spformer-small";
 
 // Task `solve`: given only the equations of fields and their conditions, what
-// is the solution? From the S-Pformer paper. A network is trained until the equations'
-// residuals at points of the domain, and those of the conditions on its faces,
-// are small in the mean square.
+// is the solution? From the S-Pformer paper. A network is trained until the
+// equations' residuals at points of the domain, and those of the conditions on
+// its faces, are small in the mean square.
 class Solve : public Task, public Drawing {
  public:
   // With defaults for so many variables.

@@ -65,9 +65,8 @@ class SolveSurrogate : public Surrogate {
     warn_of_points_outside(points);
     std::vector<std::vector<Tensor>> parts(quantities_.size());
     for (int64_t n = 0; n < points.size(0); n += kWindowsAtOnce) {
-      const auto environment =
-          probe_.at(net_, windows_.of(points.slice(0, n, n + kWindowsAtOnce),
-                                      runtime_));
+      const auto environment = probe_.at(
+          net_, windows_.of(points.slice(0, n, n + kWindowsAtOnce), runtime_));
       for (size_t q = 0; q < parts.size(); ++q) {
         const auto values = quantities_[q].second.evaluate(environment).value();
         parts[q].push_back(values.select(1, 0).cpu());
@@ -145,9 +144,9 @@ class SolveSurrogate : public Surrogate {
 
 std::unique_ptr<Surrogate> Solve::surrogate(
     std::shared_ptr<torch::nn::Module> model, const Runtime& runtime) const {
-  return std::make_unique<SolveSurrogate>(
-      std::move(model), *problem_, quantities(), derivatives_, windows(),
-      runtime);
+  return std::make_unique<SolveSurrogate>(std::move(model), *problem_,
+                                          quantities(), derivatives_, windows(),
+                                          runtime);
 }
 
 }  // namespace propagator::tasks

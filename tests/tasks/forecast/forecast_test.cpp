@@ -138,13 +138,14 @@ TEST(TasksForecast, TheSurrogateEqualsTheModelAndRefusesBadInput) {
   const auto first = physics::solve(plate, cases);
   const auto answer =
       surrogate->apply({{"fields", first}, {"alpha", cases.alpha}});
-  EXPECT_TRUE(near(answer.at("fields"),
-                   forecaster.predict(first, cases.alpha), kFloat64));
+  EXPECT_TRUE(near(answer.at("fields"), forecaster.predict(first, cases.alpha),
+                   kFloat64));
 
   const auto refused = [&](const torch::Tensor& fields,
                            const torch::Tensor& alpha) {
-    return thrown<UsageError>(
-        [&] { surrogate->apply({{"fields", fields}, {"alpha", alpha}}); });
+    return thrown<UsageError>([&] {
+      surrogate->apply({{"fields", fields}, {"alpha", alpha}});
+    });
   };
   EXPECT_NE(refused(first.slice(1, 0, 2), cases.alpha).find("at least 3"),
             std::string::npos);

@@ -25,8 +25,8 @@ EventTable events_of(const std::vector<std::array<double, 3>>& rows) {
 }
 
 TEST(TasksEventTable, ReadsHitsInAnyOrder) {
-  const auto table =
-      events_of({{7, 8, 3.5}, {-2, 1, 0}, {7, 1, 30}, {-2, 5, 12}, {-2, 2, 10}});
+  const auto table = events_of(
+      {{7, 8, 3.5}, {-2, 1, 0}, {7, 1, 30}, {-2, 5, 12}, {-2, 2, 10}});
   EXPECT_TRUE(torch::equal(table.names, torch::tensor({7, -2}, torch::kInt64)));
   ASSERT_EQ(table.times.sizes(), (std::vector<int64_t>{2, 8}));
   const auto times = torch::tensor({{30.0, 0.0, 0.0, 0.0, 0.0, 0.0, 0.0, 3.5},

@@ -105,8 +105,8 @@ TEST(TasksLocate, AResultHasTheModelAndTheFitsOfTheSameEvents) {
     EXPECT_NE(text.find(name), std::string::npos) << text;
   }
   // From a file too, where NaN is null.
-  const auto read = Evaluation::from_json(
-      nlohmann::json::parse(evaluation.to_json().dump()));
+  const auto read =
+      Evaluation::from_json(nlohmann::json::parse(evaluation.to_json().dump()));
   ASSERT_EQ(read.curves.series.size(), 3u);
   EXPECT_EQ(read.curves.series[1].x, evaluation.curves.series[1].x);
   EXPECT_EQ(read.table.text(), text);
@@ -117,12 +117,12 @@ TEST(TasksLocate, ModeAndMetricFollowTheConfiguration) {
       experiment(std::string(kDocument) +
                  "detector: {efficiency: published, light_yield: 4}\n");
   EXPECT_EQ(e.task().mode(), "published");
-  const auto other = experiment(std::string(kSmall) +
-                                "eval.metric: resolution\n");
+  const auto other =
+      experiment(std::string(kSmall) + "eval.metric: resolution\n");
   EXPECT_EQ(other.task().mode(), "honest");
   other.task().prepare(0, kDouble);
-  const auto evaluation = other.task().evaluate(*other.make_model(kDouble),
-                                                data::Split::kTest);
+  const auto evaluation =
+      other.task().evaluate(*other.make_model(kDouble), data::Split::kTest);
   EXPECT_EQ(evaluation.metrics.front().name, "resolution (m)");
   EXPECT_EQ(evaluation.metrics.front().value,
             evaluation.numbers.at("model").at("resolution"));
@@ -157,7 +157,9 @@ TEST(TasksLocate, RowsAreOneFigureWithTheClassicalLimit) {
   EXPECT_EQ(plot.series[1].y, (std::vector<double>{2, 1}));
   EXPECT_EQ(plot.series[2].x, (std::vector<double>{10, 20}));
   EXPECT_EQ(plot.series[2].y, (std::vector<double>{0.25, 0.25}));
-  EXPECT_TRUE(dynamic_cast<Drawing&>(e.task()).draw_rows(std::span(rows).first(1)).empty());
+  EXPECT_TRUE(dynamic_cast<Drawing&>(e.task())
+                  .draw_rows(std::span(rows).first(1))
+                  .empty());
 }
 
 class TasksLocateRun : public ::testing::TestWithParam<const char*> {

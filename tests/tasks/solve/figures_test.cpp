@@ -163,7 +163,8 @@ TEST(TasksSolveFigures, RowsOfOneProblemAreOnePicture) {
             "solve-wave-other; exact; wave-other (kan); wave-other-kan; "
             "relative L2 5.00e-01");
   // One row has its picture too, and no chart.
-  const auto one = drawing_of(some_experiment()).draw_rows(std::span(rows).first(1));
+  const auto one =
+      drawing_of(some_experiment()).draw_rows(std::span(rows).first(1));
   ASSERT_EQ(one.size(), 1u);
   EXPECT_EQ(one[0].name, "solve-heat");
 }
