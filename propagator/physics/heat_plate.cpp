@@ -233,9 +233,11 @@ torch::Tensor solve(const HeatPlateOptions& o, const PlateCases& cases) {
   auto field =
       torch::empty({cases.size(), o.frames, rows, cols}, cases.first.options());
   field.select(1, 0).copy_(cases.first);
-  const auto [rx, ry] = fourier_numbers(o, cases);
+  // Not a structured binding: clang cannot capture those beside OpenMP.
+  const auto numbers = fourier_numbers(o, cases);
+  const auto &rx = numbers.first, &ry = numbers.second;
   AT_DISPATCH_FLOATING_TYPES(
-      field.scalar_type(), "heat_plate", [&, rx = rx, ry = ry] {
+      field.scalar_type(), "heat_plate", [&] {
         const auto* x = rx.data_ptr<scalar_t>();
         const auto* y = ry.data_ptr<scalar_t>();
         auto* data = field.data_ptr<scalar_t>();

@@ -115,7 +115,7 @@ TEST(NnAttentionKernel, OfWindowsAgreesWithTheReference) {
     auto layer = make_windows(heads);
     auto x = random({2, 9, 16}, "x");
     const auto p = layer->named_parameters();
-    const auto project = [&](const char* name, int64_t from) {
+    const auto project = [&, heads = heads](const char* name, int64_t from) {
       const auto y =
           torch::linear(x, p[std::string(name) + ".weight"].narrow(0, from, 16),
                         p[std::string(name) + ".bias"].narrow(0, from, 16));

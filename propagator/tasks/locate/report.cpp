@@ -128,7 +128,7 @@ void Locate::add_fits(const Classes& classes, int64_t count,
     log::info("{} of {} events", name.text, count);
     EventFit answer;
     const double seconds =
-        seconds_of([&] { answer = fit(detector(), events, {}); });
+        seconds_of([&, fit = fit] { answer = fit(detector(), events, {}); });
     auto& row = result["classical"][name.key];
     row = distance_errors(answer.vertices, events.vertices).to_json();
     row["events_per_second"] = static_cast<double>(count) / seconds;
