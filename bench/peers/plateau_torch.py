@@ -1,6 +1,6 @@
-"""PyTorch's own L-BFGS on the reaction equation of document 003, to see where it
+"""PyTorch's own L-BFGS on the reaction equation of the S-Pformer paper, to see where it
 stays: PINNsFormer, a grid of windows of 5 tokens, steps of 20 iterations with
-the strong Wolfe search, derivatives as the document's scripts take them.
+the strong Wolfe search, derivatives as the paper's scripts take them.
 
 A network may first learn an answer that does not depend on x, with a loss near
 0.2. From there it may fall by less at a step than float32 shows of it.

@@ -16,8 +16,9 @@ using FieldRows = std::vector<std::vector<torch::Tensor>>;
 // part of the shape (n, t, …) has n points there and the first t, … along the
 // other dimensions.
 //
-// On the way back what came to any of them is copied into one tensor of zeros;
-// of `select` and `narrow` each would make zeros of its own, and add them.
+// In the backward pass what came to any of them is copied into one tensor of
+// zeros; of `select` and `narrow` each would make zeros of its own, and add
+// them.
 std::vector<FieldRows> field_rows(
     const Jet& fields, const std::vector<std::vector<int64_t>>& parts);
 

@@ -71,8 +71,8 @@ class Jet {
   const torch::Tensor& rows() const { return rows_; }  // (M, …)
   const JetLayout& layout() const { return layout_; }
   bool is_constant() const { return layout_.rows() == 1; }
-  // Of a constant a view also on the way back, where an index makes zeros and
-  // a copy.
+  // Of a constant a view also in the backward pass, where an index makes zeros
+  // and a copy.
   torch::Tensor value() const {
     return is_constant() ? rows_.squeeze(0) : rows_[0];
   }

@@ -5,8 +5,8 @@
 namespace propagator::kernels {
 
 // What the terms of the plate's loss are measured with. With the residual as a
-// rate (the document's form) `rate` = 1/dt and `kx` = α/dx²; in units of one
-// step both are multiplied by dt.
+// rate (the heat-plate paper's form) `rate` = 1/dt and `kx` = α/dx²; in units
+// of one step both are multiplied by dt.
 struct PlateLossInputs {
   torch::Tensor prediction;  // (B, T, R, C)
   torch::Tensor truth;       // (B, T, R, C)

@@ -36,7 +36,7 @@ class EventFormer : public Locator {
   EventFormer(const EventFormerOptions& options, const DetectorShape& shape);
 
   Located forward(const Hits& hits) override;
-  // As the document's framework does: E normal, queries to values uniform on
+  // As the lecture's framework does: E normal, queries to values uniform on
   // Xavier's bound, biases of attention zero, the rest on ±1/√fan_in.
   void initialise(int64_t seed) override;
 

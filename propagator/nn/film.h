@@ -21,7 +21,7 @@ autodiff::Jet modulate(const autodiff::Jet& x, const Modulation& by);
 struct FilmOptions {
   int64_t condition = 1;   // length of the conditioning vector
   int64_t features = 1;    // of the layer that is modulated
-  bool frequency = false;  // whether there is ω, as in document 001
+  bool frequency = false;  // whether there is ω, as in the PGT paper
 };
 
 // Feature-wise linear modulation by a conditioning vector c:

@@ -32,7 +32,8 @@ struct TokenSet {
   torch::Tensor padding = {};
 };
 
-// One layer of an encoder, with the norms after the sums, as in document 002,
+// One layer of an encoder, with the norms after the sums, as in the detector
+// lecture,
 //   x = LN(x + Dropout(Attention(x)))
 //   x = LN(x + Dropout(W₂ Dropout(act(W₁ x + b₁)) + b₂)),
 // or before them,

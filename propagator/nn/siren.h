@@ -17,7 +17,7 @@ struct SirenLayerOptions {
 };
 
 // y = sin(w0 (x Wᵀ + b)), jets (M; …, in) → (M; …, out); modulated as in
-// document 001,
+// the PGT paper,
 //   y = sin(w0 ω ⊙ (γ ⊙ (x Wᵀ + b) + β)).
 // The initial weights keep the distribution of the outputs from layer to layer.
 class SirenLayerImpl : public torch::nn::Module {

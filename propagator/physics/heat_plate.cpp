@@ -236,18 +236,17 @@ torch::Tensor solve(const HeatPlateOptions& o, const PlateCases& cases) {
   // Not a structured binding: clang cannot capture those beside OpenMP.
   const auto numbers = fourier_numbers(o, cases);
   const auto &rx = numbers.first, &ry = numbers.second;
-  AT_DISPATCH_FLOATING_TYPES(
-      field.scalar_type(), "heat_plate", [&] {
-        const auto* x = rx.data_ptr<scalar_t>();
-        const auto* y = ry.data_ptr<scalar_t>();
-        auto* data = field.data_ptr<scalar_t>();
-        at::parallel_for(0, cases.size(), 1, [&](int64_t begin, int64_t end) {
-          for (int64_t n = begin; n < end; ++n) {
-            solve_case(o.frames, rows, cols, x[n], y[n],
-                       data + n * o.frames * rows * cols);
-          }
-        });
-      });
+  AT_DISPATCH_FLOATING_TYPES(field.scalar_type(), "heat_plate", [&] {
+    const auto* x = rx.data_ptr<scalar_t>();
+    const auto* y = ry.data_ptr<scalar_t>();
+    auto* data = field.data_ptr<scalar_t>();
+    at::parallel_for(0, cases.size(), 1, [&](int64_t begin, int64_t end) {
+      for (int64_t n = begin; n < end; ++n) {
+        solve_case(o.frames, rows, cols, x[n], y[n],
+                   data + n * o.frames * rows * cols);
+      }
+    });
+  });
   return field;
 }
 

@@ -73,7 +73,7 @@ class Lbfgs {
   Outcome step(const DeviceClosure& closure);
 
   // All that a checkpoint needs, the counters too, to go on to the same bits;
-  // the pairs are not copied. No gradient: a step evaluates it anew. DataError
+  // the pairs are not copied. No gradient: a step evaluates it again. DataError
   // if the state is not one of these options and parameters. From that of
   // float32 a float64 one takes the counts, and goes on without a history.
   std::map<std::string, torch::Tensor> state() const;

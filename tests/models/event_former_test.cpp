@@ -34,7 +34,7 @@ EventFormerOptions with_positions(bool positions) {
 
 TEST(ModelsEventFormer, DocumentsModelsHaveTheirParameters) {
   // Nine embeddings, the time's and the position's layer, the encoder's layers
-  // and the output, from the document's listing.
+  // and the output, from the lecture's listing.
   constexpr int64_t kLayer = 8544;
   for (const int64_t layers : {2, 5}) {
     for (const bool positions : {false, true}) {

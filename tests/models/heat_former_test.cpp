@@ -47,7 +47,7 @@ TEST(ModelsHeatFormer, DocumentsModelHasItsParameters) {
   HeatFormerOptions o;
   o.inputs = Inputs::kPublished;
   // Input projection, α, 12 × (attention, feed-forward, two norms), two more
-  // norms, output: counted by hand from the document's listing.
+  // norms, output: counted by hand from the paper's listing.
   const int64_t layer =
       4 * 512 * 512 + (512 * 256 + 256) + (256 * 512 + 512) + 4 * 512;
   const int64_t rest = 2 * 512 + 12 * layer + 4 * 512 + 512 * 676 + 676;

@@ -23,7 +23,7 @@ using torch::Tensor;
 // Sums in another order, through a few layers and back.
 constexpr Tolerance kSums64{1e-11, 1e-12}, kSums32{1e-4, 2e-5};
 
-// The document's layer, and hidden widths below and above the width.
+// The lecture's layer, and hidden widths below and above the width.
 const SetEncoderOptions kSizes[] = {
     {.layers = 2, .width = 32, .heads = 4, .feed_forward = 64},
     {.layers = 2, .width = 32, .heads = 2, .feed_forward = 16},

@@ -19,7 +19,7 @@ int64_t keys_seen(int64_t end, int64_t prefix, bool sees_itself) {
   return std::max(prefix, sees_itself ? end : end - 1);
 }
 
-// The way back through softmax(scale · s) = p, given the gradient by p.
+// The backward pass through softmax(scale · s) = p, given the gradient by p.
 torch::Tensor score_gradient(const torch::Tensor& p, const torch::Tensor& dp,
                              double scale) {
   return p * (dp - (p * dp).sum(-1, /*keepdim=*/true)) * scale;

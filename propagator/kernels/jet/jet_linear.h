@@ -13,7 +13,7 @@ torch::Tensor jet_linear(const torch::Tensor& rows, const torch::Tensor& weight,
                          const torch::Tensor& bias);
 
 // jet_linear(jet_wavelet(rows, w1, w2, orders), weight, bias), which keeps the
-// rows for the way back and not the waves: it makes them again where it has
+// rows for the backward pass, not the wavelets: it recomputes them where it has
 // their sines at hand.
 torch::Tensor jet_wavelet_linear(const torch::Tensor& rows,
                                  const torch::Tensor& w1,

@@ -1,7 +1,7 @@
 #include "propagator/kernels/jet/jet_scan.cuh"
 #include "propagator/kernels/warp.cuh"
 
-// On the way back the states are computed twice: once by a thread for each
+// In the backward pass the states are computed twice: once by a thread for each
 // channel, which sums over states, and once by a warp for each state, which
 // sums over channels. Both sums then need nothing in memory and have a fixed
 // order.

@@ -17,7 +17,7 @@ struct JetScanInputs {
 //   h_t = exp(δ_t a) h_{t-1} + δ_t x_t b_t,  y_t = Σ_s c_t h_t + d x_t.
 // → (M, N, T, I). Differentiable once.
 //
-// One pass, which keeps no states: the way back computes them again. The layer
+// One pass, which keeps no states: the backward pass recomputes them. The layer
 // (nn/selective_scan.h) has the same in plain operations: the reference, and
 // for where there is no kernel.
 torch::Tensor jet_scan(const JetScanInputs& in, const JetOrders& orders);

@@ -343,7 +343,7 @@ struct ScanChannelGradients {
 };
 
 // Those of the channels from i on, from the gradient by y. `work(t, s,
-// gradients)` may look at the rest.
+// gradients)` may read the rest.
 template <class Value, class Real, class Work>
 PROPAGATOR_HOST_DEVICE void scan_channels_backward(
     const Scan<Real>& scan, int64_t n, int64_t i, const Real* y,

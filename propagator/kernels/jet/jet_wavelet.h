@@ -18,9 +18,9 @@ torch::Tensor jet_wavelet_reference(const torch::Tensor& rows,
                                     const torch::Tensor& w2,
                                     const JetOrders& orders);
 
-// The same without its derivative, and the way back by itself, for functions
-// that it is a part of; all contiguous. Writes to `dx`, which may be `grad` on
-// CUDA, and to `values`, if defined, what jet_wavelet_values gave.
+// The same without its derivative, and the backward pass by itself, for
+// functions that it is a part of; all contiguous. Writes to `dx`, which may be
+// `grad` on CUDA, and to `values`, if defined, what jet_wavelet_values gave.
 torch::Tensor jet_wavelet_values(const torch::Tensor& rows,
                                  const torch::Tensor& w1,
                                  const torch::Tensor& w2,

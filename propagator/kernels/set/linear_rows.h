@@ -13,18 +13,19 @@ template <class Real>
 struct LinearRows {
   int64_t rows, in, out;
 
-  // `turned` is room for Wᵀ, (in, out).
+  // `transposed` is room for Wᵀ, (in, out).
   void forward(const Real* x, const Real* weight, const Real* bias,
-               Real* turned, Real* y) const {
+               Real* transposed, Real* y) const {
     for (int64_t o = 0; o < out; ++o) {
-      for (int64_t i = 0; i < in; ++i) turned[i * out + o] = weight[o * in + i];
+      for (int64_t i = 0; i < in; ++i)
+        transposed[i * out + o] = weight[o * in + i];
     }
     TileProduct<Real>{.rows = rows,
                       .inner = in,
                       .columns = out,
                       .a = x,
                       .a_row = in,
-                      .b = turned,
+                      .b = transposed,
                       .b_row = out,
                       .c = y,
                       .c_row = out,

@@ -4,7 +4,7 @@
 
 namespace propagator::kernels {
 
-// The tokens of document 002, of B events and S sensors, (B, S + 1, C):
+// The tokens of the detector lecture, of B events and S sensors, (B, S + 1, C):
 //   token 0: E_0,   token s: E_s + offset_s + t_s w,
 // from times (B, S), E (S + 1, C), w (C) and an offset (C) or (S, C).
 // Differentiable once; on the CPU in one pass each way, for small events are

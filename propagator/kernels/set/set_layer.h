@@ -42,8 +42,8 @@ struct SetLayerDraws {
   const Real* output;     // (Q, C)
 };
 
-// What the way back needs of the way forward, one after the other in memory;
-// without memory it is only measured.
+// What the backward pass needs of the forward pass, one after the other in
+// memory; without memory it is only measured.
 template <class Real>
 struct SetLayerKept {
   SetLayerKept(const SetLayerShape& s, Real* memory) {
@@ -94,16 +94,17 @@ struct SetLayer {
   void forward(const Real* x, const Real* weight_factors,
                const SetLayerKept<Real>& kept, double eps, Real* out) const {
     const int64_t c = s.width, q = s.asked(), h = s.hidden;
-    std::vector<Real> turned(static_cast<size_t>(c * std::max(2 * c, h)));
+    std::vector<Real> transposed(static_cast<size_t>(c * std::max(2 * c, h)));
     if (s.first) {
       for (int64_t b = 0; b < s.sets; ++b) {
         std::copy_n(x + s.begin[b] * c, c, kept.own + b * c);
       }
     }
     const Real* own = s.first ? kept.own : x;
-    linear(q, c, c).forward(own, w.qkv, w.qkv_bias, turned.data(), kept.query);
+    linear(q, c, c).forward(own, w.qkv, w.qkv_bias, transposed.data(),
+                            kept.query);
     linear(s.rows, c, 2 * c)
-        .forward(x, w.qkv + c * c, w.qkv_bias + c, turned.data(),
+        .forward(x, w.qkv + c * c, w.qkv_bias + c, transposed.data(),
                  kept.key_value);
     if (weight_factors != nullptr) pack_factors(weight_factors, kept.factors);
     for_heads(kept, [&](const auto& head, Real* weights, int64_t at, int64_t,
@@ -111,19 +112,19 @@ struct SetLayer {
       head.softmax(weights, room);
       head.mix(weights, kept.mixed + at, c, room);
     });
-    linear(q, c, c).forward(kept.mixed, w.output, w.output_bias, turned.data(),
-                            kept.normed1);
+    linear(q, c, c).forward(kept.mixed, w.output, w.output_bias,
+                            transposed.data(), kept.normed1);
     add_dropped(own, f.attention, q * c, kept.normed1);
     norm1().forward(kept.normed1, kept.rstd1, kept.middle, eps);
 
     linear(q, c, h).forward(kept.middle, w.linear1, w.linear1_bias,
-                            turned.data(), kept.hidden);
+                            transposed.data(), kept.hidden);
     for (int64_t i = 0; i < q * h; ++i) {
       kept.hidden[i] = kept.hidden[i] > 0 ? kept.hidden[i] : Real(0);
     }
     drop(kept.hidden, f.hidden, q * h, kept.hidden);
     linear(q, h, c).forward(kept.hidden, w.linear2, w.linear2_bias,
-                            turned.data(), kept.normed2);
+                            transposed.data(), kept.normed2);
     add_dropped(kept.middle, f.output, q * c, kept.normed2);
     norm2().forward(kept.normed2, kept.rstd2, out, eps);
   }

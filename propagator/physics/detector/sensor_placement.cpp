@@ -71,7 +71,7 @@ std::vector<Point> cylinder_sensors(double diameter, double height,
       points.push_back({radius * std::cos(angle), radius * std::sin(angle), z});
     }
   }
-  // Equal areas between neighbours of the spiral, turned by the golden angle.
+  // Equal areas between neighbours of the spiral, rotated by the golden angle.
   const double turn = pi * (3 - std::sqrt(5.0));
   for (const double z : {-height / 2, height / 2}) {
     for (int64_t k = 0; k < counts.per_cap; ++k) {

@@ -26,7 +26,7 @@ struct CylinderCounts {
 };
 CylinderCounts cylinder_counts(double diameter, double height, int64_t sensors);
 
-// These sensors: every other ring turned by half a step, a sunflower spiral on
+// These sensors: every other ring rotated by half a step, a sunflower spiral on
 // each cap.
 std::vector<Point> cylinder_sensors(double diameter, double height,
                                     int64_t sensors);

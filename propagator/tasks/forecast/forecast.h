@@ -35,7 +35,7 @@ struct ForecastEvalOptions {
 };
 
 // The frames that tables and pictures show: the first hidden ones, the middle,
-// the last (6, 200 and 400 of the document's 401).
+// the last (6, 200 and 400 of the heat-plate paper's 401).
 struct ShownFrames {
   int64_t early, middle, late;
   ShownFrames(int64_t visible, int64_t frames)

@@ -48,7 +48,7 @@ std::string common_beginning(const std::string& a, const std::string& b) {
   return common;
 }
 
-// The row's name, which has the model's at its end if it is a document's.
+// The row's name, which has the model's at its end if it is a paper's.
 std::string title_of(const ReproducedRow& row, const std::string& model) {
   auto title = row.name;
   if (!title.ends_with("-" + model)) title += fmt::format(" ({})", model);

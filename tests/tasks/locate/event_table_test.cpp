@@ -69,7 +69,8 @@ TEST(TasksEventTable, BadRowsAreNamed) {
        "event 4 has 1 hits, fewer than the trigger"},
   };
   for (const auto& [rows, text] : cases) {
-    const auto message = thrown<UsageError>([&, rows = rows] { events_of(rows); });
+    const auto message =
+        thrown<UsageError>([&, rows = rows] { events_of(rows); });
     EXPECT_NE(message.find(text), std::string::npos) << message;
   }
 }
