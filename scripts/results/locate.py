@@ -1,0 +1,38 @@
+"""Events in a detector."""
+from common import load
+
+ORDER = 3
+
+
+def locate_rows():
+    yield "| row | mode | resolution | median | 90 % | least squares, median | maximum likelihood, median | events a second: ours, least squares, likelihood | training | on | command |"
+    yield "|---|---|---|---|---|---|---|---|---|---|---|"
+    for _, row in load("locate"):
+        r = row["result"]
+        model, fits = r["model"], r["classical"]
+        squares, likelihood = fits["least_squares"], fits["maximum_likelihood"]
+        yield (f"| {row['row']} | {row['mode']} | {model['resolution']:.3g} m "
+               f"| {model['median']:.3g} m | {model['ninety']:.3g} m "
+               f"| {squares['median']:.2g} m | {likelihood['median']:.2g} m "
+               f"| {model['events_per_second']:.0f}, "
+               f"{squares['events_per_second']:.0f}, "
+               f"{likelihood['events_per_second']:.0f} "
+               f"| {row['seconds']:.0f} s "
+               f"| {r['machine']}, {row['device']}, {row['precision']} "
+               f"| `{row['command']}` |")
+
+
+def section():
+    return [
+        "## Locate",
+        "",
+        "Distances between the event and where it was located, of events that no network has seen. The",
+        "fits are of the first 2000 of them, on the CPU. [locate.md](locate.md) explains the columns.",
+        "",
+        *locate_rows(),
+        "",
+        "On a CPU in one thread beside other work: those times are longer than alone. Rows that are not here",
+        "are not measured yet. Where times are exact, two events in a hundred fit two places; they make the",
+        "resolution of the fits.",
+        "",
+    ]
