@@ -33,6 +33,7 @@ struct BenchArguments {
 
 struct Measured {
   Runtime runtime;
+  int threads = 0;
   std::optional<bench::Limits> limits;
   std::vector<bench::BenchResult> benches;
   std::vector<bench::KernelResult> kernels;
@@ -166,7 +167,7 @@ json array_of(const std::vector<Result>& results) {
 void print_json(const Measured& m) {
   json all{{"device", m.runtime.device_name()},
            {"precision", config::name_of(m.runtime.precision)},
-           {"threads", at::get_num_threads()},
+           {"threads", m.threads},
            {"machine", machine_name(m.runtime.device)},
            {"libtorch", TORCH_VERSION},
            {"code", fmt::format("{} {}", kVersion, kCommit)},
@@ -183,6 +184,7 @@ int bench(const BenchArguments& o) {
     const run::Experiment experiment(read_config(o, kind));
     m.runtime = experiment.make_runtime();
     const RuntimeScope scope(m.runtime, experiment.run().threads);
+    m.threads = at::get_num_threads();
     if (!m.limits) m.limits = bench::measure_limits(m.runtime);
     run::with_memory_hint(experiment, [&] {
       if (kind.measure == nullptr) {
