@@ -22,7 +22,7 @@ enum class AttentionKernel {
   kJet,           // one pass over each window of jets (jet_attention.h)
 };
 
-// Only the work the bias leaves, or all of it, as the document does.
+// Only the work the bias leaves, or all of it, as the paper does.
 enum class AttentionWork { kVisible, kFullMask };
 
 // Who asks, and with what.
