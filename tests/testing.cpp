@@ -17,9 +17,7 @@ namespace {
 
 // Tests compute as runs do: with the library that suits this CPU.
 class Environment : public ::testing::Environment {
-  void SetUp() override {
-    scope_ = std::make_unique<RuntimeScope>(Runtime{}, 0);
-  }
+  void SetUp() override { scope_ = std::make_unique<RuntimeScope>(Runtime{}); }
   void TearDown() override { scope_.reset(); }
 
   std::unique_ptr<RuntimeScope> scope_;
@@ -85,6 +83,23 @@ std::vector<torch::Device> devices() {
   std::vector<torch::Device> found{torch::kCPU};
   if (torch::cuda::is_available()) found.push_back(torch::kCUDA);
   return found;
+}
+
+void expect_near_everywhere(const std::function<std::vector<torch::Tensor>(
+                                torch::Device, torch::ScalarType)>& compute,
+                            const std::vector<torch::Tensor>& plain,
+                            Tolerance in_float32) {
+  for (const auto& device : devices()) {
+    for (const auto type : {torch::kFloat64, torch::kFloat32}) {
+      const auto ours = compute(device, type);
+      ASSERT_EQ(ours.size(), plain.size());
+      for (size_t i = 0; i < ours.size(); ++i) {
+        EXPECT_TRUE(near(ours[i], plain[i],
+                         type == torch::kFloat64 ? kFloat64 : in_float32))
+            << i << " on " << device << " in " << type;
+      }
+    }
+  }
 }
 
 TemporaryFolder::TemporaryFolder() {

@@ -6,6 +6,7 @@
 #include <filesystem>
 #include <functional>
 #include <string>
+#include <vector>
 
 namespace propagator::testing {
 
@@ -38,6 +39,13 @@ torch::Tensor random(torch::IntArrayRef shape, const std::string& name);
 // The devices that this machine has a kernel for: the CPU and, where there is
 // one, a CUDA device.
 std::vector<torch::Device> devices();
+
+// What `compute(device, type)` gives, on every device in float64 and float32,
+// against `plain`.
+void expect_near_everywhere(const std::function<std::vector<torch::Tensor>(
+                                torch::Device, torch::ScalarType)>& compute,
+                            const std::vector<torch::Tensor>& plain,
+                            Tolerance in_float32);
 
 // An empty folder that is removed at the end of the test.
 class TemporaryFolder {

@@ -42,17 +42,14 @@ int check_config(const std::string& name, const Overrides& overrides,
 
 int check_run(const std::string& path, const Overrides& overrides) {
   const auto run = train::RunDirectory::open(path);
-  auto document = run.read_config();
-  run::change_run(document, overrides.change(), config::evaluation_may_change);
-  run::Experiment experiment(document);
-  const auto model = experiment.task().make_model();
+  const auto experiment = run::changed_experiment(
+      run.read_config(), overrides.change(), config::evaluation_may_change);
+  const auto& task = experiment->task();
+  const auto model = task.make_model();
   const auto all = train::list_checkpoints(run.checkpoints());
   for (const auto& directory : all) {
-    auto checkpoint = train::load_checkpoint(directory);
-    for (const auto& name : experiment.task().former_parameters()) {
-      checkpoint.model.erase(name);
-    }
-    train::set_parameters(*model, checkpoint.model, directory.string());
+    const auto checkpoint = train::load_checkpoint(directory);
+    run::set_weights(task, *model, checkpoint.model, directory.string());
     fmt::print("{}: good, step {}\n", directory.string(),
                checkpoint.state.at("step").dump());
   }

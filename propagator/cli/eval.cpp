@@ -44,7 +44,7 @@ void add_eval(CLI::App& app, Action& action) {
           run::test_model(run.experiment(), run.model(), run.runtime(),
                           config::value_of<data::Split>(o->split));
       if (!o->out.empty()) {
-        write_file_atomically(o->out, result.record.dump(2) + "\n");
+        write_file_atomically(o->out, result.text());
       }
       print_result(result, o->json);
       return 0;

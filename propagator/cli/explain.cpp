@@ -52,9 +52,7 @@ void add_explain(CLI::App& app, Action& action) {
             "its page shows what it does: propagator report " + o->run);
       }
       const auto [page, numbers] = run::write_explanation(
-          run.experiment(), run.model(),
-          o->work * explain::affordable_work(run.runtime().device),
-          run.directory());
+          run, o->work * explain::affordable_work(run.runtime().device));
       if (o->json) {
         fmt::print("{}\n", numbers.dump(2));
         return 0;

@@ -4,6 +4,7 @@
 #include <ATen/Parallel.h>
 #include <dlfcn.h>
 #include <fmt/format.h>
+#include <omp.h>
 #include <torch/cuda.h>
 #include <torch/types.h>
 #include <unistd.h>
@@ -78,11 +79,15 @@ Runtime make_runtime(const std::string& device, Precision precision) {
   return runtime;
 }
 
-RuntimeScope::RuntimeScope(const Runtime& runtime, int64_t threads)
+RuntimeScope::RuntimeScope(const Runtime& runtime,
+                           std::optional<int64_t> threads)
     : threads_before_(at::get_num_threads()),
       tf32_before_(tf32_is_on()),
       onednn_before_(onednn_is_on()) {
-  if (threads > 0) at::set_num_threads(static_cast<int>(threads));
+  if (threads) {
+    at::set_num_threads(*threads > 0 ? static_cast<int>(*threads)
+                                     : all_cores());
+  }
   set_tf32(runtime.precision == Precision::kTF32);
   choose_cpu_library();
 }
@@ -93,6 +98,11 @@ RuntimeScope::~RuntimeScope() {
   }
   set_tf32(tf32_before_);
   set_onednn(onednn_before_);
+}
+
+int all_cores() {
+  if (std::getenv("OMP_NUM_THREADS") != nullptr) return omp_get_max_threads();
+  return omp_get_num_procs();
 }
 
 int64_t memory_bytes(const Runtime& runtime) {

@@ -2,6 +2,7 @@
 
 #include <torch/types.h>
 
+#include <optional>
 #include <string>
 
 #include "propagator/core/config.h"
@@ -27,11 +28,12 @@ struct Runtime {
 Runtime make_runtime(const std::string& device, Precision precision);
 
 // What libtorch has as switches of the whole process, set for a runtime while
-// it lives and put back afterwards: the number of CPU threads (0: as it is),
-// TF32, and the library behind products on the CPU.
+// it lives and put back afterwards: TF32, the library behind products on the
+// CPU, and, where it is given, the number of CPU threads (0: `all_cores`).
 class RuntimeScope {
  public:
-  RuntimeScope(const Runtime& runtime, int64_t threads);
+  explicit RuntimeScope(const Runtime& runtime,
+                        std::optional<int64_t> threads = std::nullopt);
   ~RuntimeScope();
   RuntimeScope(const RuntimeScope&) = delete;
   RuntimeScope& operator=(const RuntimeScope&) = delete;
@@ -40,6 +42,10 @@ class RuntimeScope {
   int threads_before_;
   bool tf32_before_, onednn_before_;
 };
+
+// How many threads this process can run at once, or what OMP_NUM_THREADS asks
+// for. libtorch by itself leaves out the second thread of each core.
+int all_cores();
 
 // Bytes of memory of the device: the machine's, or the GPU's.
 int64_t memory_bytes(const Runtime& runtime);

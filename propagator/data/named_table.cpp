@@ -90,35 +90,50 @@ void write_table(const fs::path& path, const std::vector<Column>& columns,
   }
 }
 
-torch::Tensor read_points(const fs::path& path,
-                          const std::vector<std::string>& variables) {
-  const auto table = read_table(path, variables);
+const torch::Tensor& tensor_named(
+    const std::map<std::string, torch::Tensor>& table,
+    const std::string& name) {
+  const auto found = table.find(name);
+  if (found != table.end() && found->second.defined()) return found->second;
+  std::vector<std::string> names;
+  for (const auto& [known, value] : table) names.push_back(known);
+  throw UsageError(fmt::format("expected a tensor named '{}', got {}", name,
+                               fmt::join(names, ", ")));
+}
+
+torch::Tensor stack_points(const std::map<std::string, torch::Tensor>& table,
+                           const std::vector<std::string>& variables) {
   std::vector<torch::Tensor> columns;
   bool alike = true;
   for (const auto& variable : variables) {
-    columns.push_back(table.at(variable).to(torch::kFloat64));
+    columns.push_back(
+        tensor_named(table, variable).to(torch::kCPU, torch::kFloat64));
     const auto& column = columns.back();
     const auto& first = columns.front();
     if (column.numel() != first.numel()) {
-      throw DataError(
-          fmt::format("{}: expected '{}' and '{}' of one length, got {} and {}",
-                      path.string(), variables.front(), variable, first.numel(),
-                      column.numel()));
+      throw UsageError(fmt::format(
+          "expected '{}' and '{}' of one length, got {} and {}",
+          variables.front(), variable, first.numel(), column.numel()));
     }
     if (!torch::isfinite(column).all().item<bool>()) {
-      throw DataError(fmt::format("{}: '{}' has a value that is not finite",
-                                  path.string(), variable));
+      throw UsageError(
+          fmt::format("'{}' has a value that is not finite", variable));
     }
     alike = alike && column.dim() > 0 && column.sizes() == first.sizes();
   }
   if (columns.front().numel() == 0) {
-    throw DataError(
-        fmt::format("{}: expected a point, got none", path.string()));
+    throw UsageError("expected a point, got none");
   }
   for (auto& column : columns) {
     if (!alike) column = column.flatten();
   }
   return torch::stack(columns, -1);
+}
+
+torch::Tensor read_points(const fs::path& path,
+                          const std::vector<std::string>& variables) {
+  const auto table = read_table(path, variables);
+  return blame_file(path, [&] { return stack_points(table, variables); });
 }
 
 }  // namespace propagator::data

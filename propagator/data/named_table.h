@@ -5,6 +5,7 @@
 #include <string>
 #include <vector>
 
+#include "propagator/core/error.h"
 #include "propagator/data/csv.h"
 
 namespace propagator::data {
@@ -25,9 +26,28 @@ std::map<std::string, torch::Tensor> read_table(
 void write_table(const std::filesystem::path& path,
                  const std::vector<Column>& columns, const std::string& note);
 
-// Points (N, D) of these variables, in float64, or (…, D) if their arrays have
-// another shape in common, as those of a grid. DataError unless all are there,
-// finite and of one length, which is not 0.
+// The tensor of that name; UsageError if there is none.
+const torch::Tensor& tensor_named(
+    const std::map<std::string, torch::Tensor>& table, const std::string& name);
+
+// Points (N, D) of these variables, on the CPU in float64, or (…, D) if their
+// tensors have another shape in common, as those of a grid. UsageError unless
+// all are there, finite and of one length, which is not 0.
+torch::Tensor stack_points(const std::map<std::string, torch::Tensor>& table,
+                           const std::vector<std::string>& variables);
+
+// What `work` returns; its UsageError becomes a DataError that names the file:
+// the caller's mistake was the file's.
+template <class Work>
+auto blame_file(const std::filesystem::path& path, Work&& work) {
+  try {
+    return work();
+  } catch (const UsageError& error) {
+    throw DataError(path.string() + ": " + error.what(), error.hint());
+  }
+}
+
+// The points of a file; DataError.
 torch::Tensor read_points(const std::filesystem::path& path,
                           const std::vector<std::string>& variables);
 

@@ -9,12 +9,11 @@ namespace propagator::explain {
 namespace {
 
 void explain_propagator(tasks::Explainable& task, const std::string& mode,
-                        torch::nn::Module& model, int64_t seed,
-                        double most_work, report::Report& report,
-                        nlohmann::json& numbers) {
+                        torch::nn::Module& model, int64_t seed, double max_work,
+                        report::Report& report, nlohmann::json& numbers) {
   const auto subject = task.propagator_subject(model);
   if (!subject) return;
-  const auto propagator = learn_propagator(*subject, seed, most_work);
+  const auto propagator = learn_propagator(*subject, seed, max_work);
   numbers["learned_propagator"] = propagator.to_json();
   report.section("The learned propagator");
   report.text(
@@ -56,14 +55,14 @@ double affordable_work(const torch::Device& device) {
 }
 
 nlohmann::json explain_model(tasks::Task& task, torch::nn::Module& model,
-                             int64_t seed, double most_work,
+                             int64_t seed, double max_work,
                              report::Report& report) {
   nlohmann::json numbers;
   model.eval();
   auto* explainable = dynamic_cast<tasks::Explainable*>(&task);
   if (explainable != nullptr) {
-    explain_propagator(*explainable, task.mode(), model, seed, most_work,
-                       report, numbers);
+    explain_propagator(*explainable, task.mode(), model, seed, max_work, report,
+                       numbers);
   }
   report.section("Inside the model");
   if (auto* drawing = dynamic_cast<tasks::Drawing*>(&task)) {

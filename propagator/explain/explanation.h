@@ -15,7 +15,7 @@ double affordable_work(const torch::Device& device);
 // true one, where it looks, its weights and encodings, what its outputs depend
 // on. Returns the numbers, each part with its `verdict`.
 nlohmann::json explain_model(tasks::Task& task, torch::nn::Module& model,
-                             int64_t seed, double most_work,
+                             int64_t seed, double max_work,
                              report::Report& report);
 
 }  // namespace propagator::explain

@@ -113,7 +113,7 @@ nlohmann::json LearnedPropagator::to_json() const {
 }
 
 LearnedPropagator learn_propagator(const tasks::PropagatorSubject& subject,
-                                   int64_t seed, double most_work) {
+                                   int64_t seed, double max_work) {
   const torch::NoGradGuard no_grad;
   LearnedPropagator result;
   result.times = subject.times;
@@ -123,7 +123,7 @@ LearnedPropagator learn_propagator(const tasks::PropagatorSubject& subject,
   source[rows / 2][cols / 3] = 1;
 
   // Two states for each direction; a quarter of them for the data's.
-  const double affordable = most_work / (2 * subject.work);
+  const double affordable = max_work / (2 * subject.work);
   const double for_data =
       std::min<double>(std::max<double>(kFewestDirections, affordable / 4),
                        static_cast<double>(subject.ensemble.size(0)));

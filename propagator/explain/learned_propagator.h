@@ -47,9 +47,9 @@ struct LearnedPropagator {
   nlohmann::json to_json() const;
 };
 
-// `most_work`: floating-point operations to spend on the model.
+// `max_work`: floating-point operations to spend on the model.
 LearnedPropagator learn_propagator(const tasks::PropagatorSubject& subject,
-                                   int64_t seed, double most_work);
+                                   int64_t seed, double max_work);
 
 // Figures propagator-error, propagator-source, propagator-data and
 // propagator-spectrum.

@@ -26,18 +26,6 @@ void expect_format(const fs::path& path,
   }
 }
 
-tasks::NamedTensors apply_to_file(const Run& run,
-                                  const tasks::NamedTensors& inputs,
-                                  const fs::path& file) {
-  try {
-    return run.apply(inputs);
-  } catch (const UsageError& error) {
-    // The caller's mistake was the file's.
-    throw DataError(fmt::format("{}: {}", file.string(), error.what()),
-                    error.hint());
-  }
-}
-
 }  // namespace
 
 std::string predict(const Run& run, const fs::path& input,
@@ -48,8 +36,10 @@ std::string predict(const Run& run, const fs::path& input,
   expect_format(input, inputs);
   std::vector<std::string> names;
   for (const auto& port : inputs) names.push_back(port.name);
+  const auto table = data::read_table(input, names);
+  const RuntimeScope scope(run.runtime(), run.experiment().run().threads);
   const auto answers =
-      apply_to_file(run, data::read_table(input, names), input);
+      data::blame_file(input, [&] { return run.apply(table); });
   std::vector<data::Column> columns;
   std::vector<std::string> written;
   for (const auto& port : outputs) {

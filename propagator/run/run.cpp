@@ -43,32 +43,33 @@ Run::Run(const fs::path& folder, const OpenOptions& options)
   if (options.for_pages && document.get("data.storage")) {
     document.set("data.storage", "stream", "a page");
   }
-  change_run(document, options.change, config::evaluation_may_change);
-  experiment_ = std::make_unique<Experiment>(document);
+  experiment_ = changed_experiment(std::move(document), options.change,
+                                   config::evaluation_may_change);
   runtime_ = experiment_->make_runtime();
-  scope_ = std::make_unique<RuntimeScope>(runtime_, experiment_->run().threads);
+  scope_ = std::make_unique<RuntimeScope>(runtime_);
   const auto& task = experiment_->task();
   model_ = task.make_model();
   model_->to(runtime_.device, runtime_.dtype());
   const auto path =
       choose_checkpoint(*directory_, experiment_->schema(), options.from);
   checkpoint_ = path.filename().string();
-  auto weights = train::load_weights(path, options.weights);
-  for (const auto& name : task.former_parameters()) weights.erase(name);
-  train::set_parameters(*model_, weights, path.string());
+  set_weights(task, *model_, train::load_weights(path, options.weights),
+              path.string());
   model_->eval();
   surrogate_ = task.surrogate(model_, runtime_);
 }
 
 void Run::prepare_data() const {
+  const RuntimeScope scope(runtime_, experiment_->run().threads);
   experiment_->task().prepare(experiment_->run().seed, runtime_);
 }
 
-void change_run(config::Document& document, const Change& change,
-                bool (*may_change)(config::Role)) {
-  if (!change) return;
-  const Experiment trained(document);
-  const auto& schema = trained.schema();
+std::unique_ptr<Experiment> changed_experiment(
+    config::Document document, const Change& change,
+    bool (*may_change)(config::Role)) {
+  auto trained = std::make_unique<Experiment>(document);
+  if (!change) return trained;
+  const auto& schema = trained->schema();
   document.rename_former(schema);
   const auto before = document.entries();
   change(document);
@@ -87,6 +88,13 @@ void change_run(config::Document& document, const Change& change,
                     entry.where, key),
         "train another run with it: propagator train … --name NAME");
   }
+  return std::make_unique<Experiment>(std::move(document));
+}
+
+void set_weights(const tasks::Task& task, torch::nn::Module& model,
+                 train::NamedTensors weights, const std::string& source) {
+  for (const auto& name : task.former_parameters()) weights.erase(name);
+  train::set_parameters(model, weights, source);
 }
 
 fs::path choose_checkpoint(const train::RunDirectory& run,

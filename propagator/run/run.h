@@ -27,7 +27,9 @@ struct OpenOptions {
 
 // A trained run as a value: it owns the configuration, the task and the model
 // with its weights. It prints nothing, writes nothing into the run's folder,
-// and leaves the process as it was when it is closed.
+// and leaves the process as it was when it is closed. `threads` of its
+// configuration holds for the calls that work on it; `apply` computes with as
+// many as the caller has.
 //
 //   const auto run = run::open("runs/quick");
 //   const auto answer = run.apply({{"fields", first}, {"alpha", alpha}});
@@ -69,11 +71,16 @@ inline Run open(const std::filesystem::path& folder,
   return {folder, options};
 }
 
-// Changes the configuration of a run that exists: only keys whose role
-// `may_change`. The others made its weights and its split into training and
-// test; ConfigError.
-void change_run(config::Document& document, const Change& change,
-                bool (*may_change)(config::Role));
+// A run's experiment with a change: only of keys whose role `may_change`. The
+// others made its weights and its split into training and test; ConfigError.
+std::unique_ptr<Experiment> changed_experiment(
+    config::Document document, const Change& change,
+    bool (*may_change)(config::Role));
+
+// Gives the model a checkpoint's weights, less what older programs counted
+// among them. DataError names `source`.
+void set_weights(const tasks::Task& task, torch::nn::Module& model,
+                 train::NamedTensors weights, const std::string& source);
 
 // A run's newest checkpoint, or the one of its own that `from` names; `schema`
 // is of the run's configuration.

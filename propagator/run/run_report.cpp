@@ -94,6 +94,7 @@ RunReport write_run_report(const run::Experiment& experiment,
                            torch::nn::Module& model, const Runtime& runtime,
                            const TestResult* result, const std::string& weights,
                            const train::RunDirectory& run) {
+  const RuntimeScope threads(runtime, experiment.run().threads);
   auto& task = experiment.task();
   report::Report report(run.path(), "report.html", title_of(experiment),
                         fmt::format("{} model", task.mode()));
@@ -128,14 +129,15 @@ bool can_be_explained(const Run& run) {
                              task->audit_subject(run.model()));
 }
 
-RunReport write_explanation(const run::Experiment& experiment,
-                            torch::nn::Module& model, double most_work,
-                            const train::RunDirectory& run) {
-  report::Report report(run.path(), "explain.html", title_of(experiment),
+RunReport write_explanation(const Run& run, double max_work) {
+  const auto& experiment = run.experiment();
+  const RuntimeScope threads(run.runtime(), experiment.run().threads);
+  const auto& folder = run.directory().path();
+  report::Report report(folder, "explain.html", title_of(experiment),
                         "What the model learned");
   const auto numbers = explain::explain_model(
-      experiment.task(), model, experiment.run().seed, most_work, report);
-  write_file_atomically(run.path() / "explain.json", numbers.dump(2) + "\n");
+      experiment.task(), run.model(), experiment.run().seed, max_work, report);
+  write_file_atomically(folder / "explain.json", numbers.dump(2) + "\n");
   return {report.write(), numbers};
 }
 

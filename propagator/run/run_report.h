@@ -25,8 +25,7 @@ RunReport write_run_report(const run::Experiment& experiment,
 bool can_be_explained(const Run& run);
 
 // The explanations by themselves: explain.html, figures/ and explain.json.
-RunReport write_explanation(const run::Experiment& experiment,
-                            torch::nn::Module& model, double most_work,
-                            const train::RunDirectory& run);
+// `max_work`: floating-point operations to spend on the learned propagator.
+RunReport write_explanation(const Run& run, double max_work);
 
 }  // namespace propagator::run

@@ -51,6 +51,7 @@ TestResult test_again(const train::RunDirectory& directory, const json& old,
 TestResult test_model(const Experiment& experiment, torch::nn::Module& model,
                       const Runtime& runtime, data::Split split) {
   auto& task = experiment.task();
+  const RuntimeScope threads(runtime, experiment.run().threads);
   TestResult result;
   {
     const PrecisionScope scope(runtime);

@@ -13,6 +13,8 @@ struct TestResult {
   // As result.json has it: evaluation, audit, configuration, code, machine,
   // precision, and what the training says of itself.
   nlohmann::json record;
+
+  std::string text() const { return record.dump(2) + "\n"; }
 };
 
 // Tests a model on a split and audits it for leaks. The task's data must be

@@ -111,7 +111,7 @@ void log_stop(const Trained& trained, const train::Trainer& trainer,
 }
 
 void write_result(const train::RunDirectory& run, const TestResult& result) {
-  write_file_atomically(run.result(), result.record.dump(2) + "\n");
+  write_file_atomically(run.result(), result.text());
 }
 
 // Tests the best weights and writes the result and, if it is asked for, the
@@ -208,9 +208,9 @@ Trained resume(const fs::path& folder, const ResumeOptions& options,
   const ObserverScope scope(observer);
   auto run = train::RunDirectory::open(folder);
   run.lock();
-  auto document = run.read_config();
-  change_run(document, options.change, config::resume_may_change);
-  Experiment experiment(document);
+  const auto changed = changed_experiment(run.read_config(), options.change,
+                                          config::resume_may_change);
+  auto& experiment = *changed;
   if (options.time_limit) experiment.limit_time(*options.time_limit);
   const bool fresh = options.from.empty() &&
                      train::list_checkpoints(run.checkpoints()).empty();

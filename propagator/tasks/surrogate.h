@@ -31,8 +31,4 @@ class Surrogate {
   virtual NamedTensors apply(const NamedTensors& inputs) const = 0;
 };
 
-// The input of that name; UsageError if there is none.
-const torch::Tensor& input_named(const NamedTensors& inputs,
-                                 const std::string& name);
-
 }  // namespace propagator::tasks

@@ -145,7 +145,12 @@ TEST(CoreDevice, AScopeSetsThreadsAndPutsThemBack) {
   {
     const RuntimeScope three(runtime, 3);
     EXPECT_EQ(at::get_num_threads(), 3);
-    const RuntimeScope kept(runtime, 0);
+    {
+      const RuntimeScope all(runtime, 0);
+      EXPECT_EQ(at::get_num_threads(), all_cores());
+    }
+    EXPECT_EQ(at::get_num_threads(), 3);
+    const RuntimeScope kept(runtime);
     EXPECT_EQ(at::get_num_threads(), 3);
   }
   EXPECT_EQ(at::get_num_threads(), before);

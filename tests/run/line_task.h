@@ -4,6 +4,7 @@
 #include <torch/utils.h>
 
 #include "propagator/core/random.h"
+#include "propagator/data/named_table.h"
 #include "propagator/tasks/registry.h"
 
 namespace propagator::testing {
@@ -60,7 +61,7 @@ class LineTask : public tasks::Task {
     std::vector<Port> outputs() const override { return {{"y", {-1}, ""}}; }
     tasks::NamedTensors apply(const tasks::NamedTensors& in) const override {
       const torch::NoGradGuard no_grad;
-      const auto x = tasks::input_named(in, "x").to(torch::kFloat32);
+      const auto x = data::tensor_named(in, "x").to(torch::kFloat32);
       return {{"y", line_of(*model_).forward(x.unsqueeze(1)).squeeze(1)}};
     }
 

@@ -2,6 +2,7 @@
 
 #include "propagator/core/error.h"
 #include "propagator/core/progress.h"
+#include "propagator/data/named_table.h"
 #include "propagator/tasks/forecast/forecast.h"
 
 namespace propagator::tasks {
@@ -40,10 +41,11 @@ class ForecastSurrogate : public Surrogate {
   NamedTensors apply(const NamedTensors& inputs) const override {
     const torch::NoGradGuard no_grad;
     const PrecisionScope scope(runtime_);
-    const auto given = input_named(inputs, "fields");
+    const auto given = data::tensor_named(inputs, "fields");
     expect_fields(given);
     const int64_t cases = given.size(0);
-    const auto alpha = input_named(inputs, "alpha").to(runtime_.options());
+    const auto alpha =
+        data::tensor_named(inputs, "alpha").to(runtime_.options());
     expect_alpha(alpha, cases);
     auto fields = torch::empty({cases, shape_.frames, shape_.rows, shape_.cols},
                                runtime_.options().device(torch::kCPU));

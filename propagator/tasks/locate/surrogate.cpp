@@ -1,6 +1,7 @@
 #include <torch/utils.h>
 
 #include "propagator/core/error.h"
+#include "propagator/data/named_table.h"
 #include "propagator/tasks/locate/event_table.h"
 #include "propagator/tasks/locate/locate.h"
 
@@ -41,17 +42,9 @@ class LocateSurrogate : public Surrogate {
   }
 
   NamedTensors apply(const NamedTensors& inputs) const override {
-    std::vector<torch::Tensor> columns;
-    for (const auto& port : this->inputs()) {
-      columns.push_back(
-          input_named(inputs, port.name).to(torch::kFloat64).flatten().cpu());
-      if (columns.back().numel() == columns.front().numel()) continue;
-      throw UsageError(fmt::format(
-          "expected 'event' and '{}' of one length, got {} and {}", port.name,
-          columns.front().numel(), columns.back().numel()));
-    }
+    const auto hits = data::stack_points(inputs, {"event", "sensor", "time"});
     const auto events =
-        make_events(torch::stack(columns, 1), sensors_.size(0), trigger_);
+        make_events(hits.flatten(0, -2), sensors_.size(0), trigger_);
     const auto located = locate_all(locator_,
                                     {events.times.to(runtime_.options()),
                                      events.hits.to(runtime_.device), sensors_},

@@ -6,7 +6,8 @@
 
 namespace propagator::tasks {
 
-void restore_state(const State& state, const State& saved) {
+void restore_state(const train::NamedTensors& state,
+                   const train::NamedTensors& saved) {
   for (const auto& [name, tensor] : state) {
     const auto found = saved.find(name);
     if (found == saved.end() || found->second.sizes() != tensor.sizes()) {

@@ -1,16 +1,12 @@
 #pragma once
 
-#include <torch/types.h>
-
-#include <map>
-#include <string>
+#include "propagator/train/trainable.h"
 
 namespace propagator::tasks {
 
-using State = std::map<std::string, torch::Tensor>;
-
 // Copies what a checkpoint has under each name of `state` into that tensor.
 // DataError if it has none of that size.
-void restore_state(const State& state, const State& saved);
+void restore_state(const train::NamedTensors& state,
+                   const train::NamedTensors& saved);
 
 }  // namespace propagator::tasks

@@ -167,12 +167,12 @@ void SolveLoss::rebalance(models::FieldNet& model, const SolvePoints& points,
       options_.balance_rate);
 }
 
-State SolveLoss::state() const {
+train::NamedTensors SolveLoss::state() const {
   if (!weights_change()) return {};
   return {{kWeights, weights_}};
 }
 
-void SolveLoss::restore(const State& saved) {
+void SolveLoss::restore(const train::NamedTensors& saved) {
   // Weights that were fixed begin to change where they are.
   if (saved.contains(kWeights)) restore_state(state(), saved);
 }

@@ -45,8 +45,8 @@ class SolveLoss {
   void begin_step(models::FieldNet& model, const SolvePoints& points,
                   int64_t step);
   // Weights that have changed.
-  State state() const;
-  void restore(const State& saved);
+  train::NamedTensors state() const;
+  void restore(const train::NamedTensors& saved);
 
  private:
   void expect_weights() const;  // ConfigError

@@ -147,8 +147,8 @@ void SolvePoints::find_slabs() {
       ((begin - low) * (slabs / (high - low))).floor().clamp(0, slabs - 1));
 }
 
-State SolvePoints::state() const {
-  State state;
+train::NamedTensors SolvePoints::state() const {
+  train::NamedTensors state;
   if (options_.resample_every == 0) return state;
   state["points"] = training_;
   for (size_t n = 0; n < faces_.size(); ++n) {
@@ -161,7 +161,7 @@ State SolvePoints::state() const {
   return state;
 }
 
-void SolvePoints::restore(const State& saved) {
+void SolvePoints::restore(const train::NamedTensors& saved) {
   restore_state(state(), saved);
   find_slabs();
 }

@@ -40,8 +40,8 @@ class SolvePoints {
   void begin_step(models::FieldNet& model, const pde::Residuals& residuals,
                   int64_t step);
   // What has been resampled.
-  State state() const;
-  void restore(const State& saved);
+  train::NamedTensors state() const;
+  void restore(const train::NamedTensors& saved);
 
  private:
   // Conditions on one face share the tensor of the first one's points.

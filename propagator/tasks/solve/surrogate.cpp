@@ -1,7 +1,7 @@
 #include <torch/utils.h>
 
-#include "propagator/core/error.h"
 #include "propagator/core/log.h"
+#include "propagator/data/named_table.h"
 #include "propagator/pde/residual/problem_box.h"
 #include "propagator/tasks/solve/solve.h"
 
@@ -60,7 +60,7 @@ class SolveSurrogate : public Surrogate {
   NamedTensors apply(const NamedTensors& inputs) const override {
     const torch::NoGradGuard no_grad;
     const PrecisionScope scope(runtime_);
-    const auto given = points_of(inputs);  // (…, D)
+    const auto given = data::stack_points(inputs, variables_);  // (…, D)
     const auto points = given.flatten(0, -2);
     warn_of_points_outside(points);
     std::vector<std::vector<Tensor>> parts(quantities_.size());
@@ -86,32 +86,6 @@ class SolveSurrogate : public Surrogate {
   }
 
  private:
-  // (…, D) in float64, all variables of one shape; (N, D) of one length.
-  Tensor points_of(const NamedTensors& inputs) const {
-    std::vector<Tensor> columns;
-    bool alike = true;
-    for (const auto& name : variables_) {
-      columns.push_back(
-          input_named(inputs, name).to(torch::kCPU, torch::kFloat64));
-      const auto& first = columns.front();
-      const auto& column = columns.back();
-      if (column.numel() != first.numel() || column.numel() == 0) {
-        throw UsageError(fmt::format(
-            "expected '{}' and '{}' of one length, not 0, got {} and {}",
-            variables_.front(), name, first.numel(), column.numel()));
-      }
-      if (!torch::isfinite(column).all().item<bool>()) {
-        throw UsageError(
-            fmt::format("'{}' has a value that is not finite", name));
-      }
-      alike = alike && column.dim() > 0 && column.sizes() == first.sizes();
-    }
-    for (auto& column : columns) {
-      if (!alike) column = column.flatten();
-    }
-    return torch::stack(columns, -1);
-  }
-
   void warn_of_points_outside(const Tensor& points) const {
     const auto outside = (points < torch::tensor(box_.low, points.options())) |
                          (points > torch::tensor(box_.high, points.options()));

@@ -370,41 +370,6 @@ TEST(TasksSolve, LaterPointsCountOnceEarlierOnesAreSolved) {
   EXPECT_LT(counts[5].item<double>(), 0.9);  // or the test would tell nothing
 }
 
-// What `prepare` says of a wave on a string, with one line in place of another.
-std::string said_of_a_string(const std::string& from, const std::string& to) {
-  std::string text =
-      "task: solve\nproblem:\n"
-      "  domain: ['x in [0, 1]', 't in [0, 1]']\n  fields: u\n"
-      "  equations: u_tt = u_xx\n  conditions:\n"
-      "    - at t=0: u = sin(pi*x)\n    - at t=0: u_t = 0\n"
-      "    - on x=0: u = 0\n    - on x=1: u = 0\n"
-      "  exact: u = sin(pi*x)*cos(pi*t)\n"
-      "points: {per_axis: 5, adaptive: no, resample_every: 0,\n"
-      "         sampling: grid}\n"
-      "model: {name: pinn, width: 8}\n";
-  if (!from.empty()) text.replace(text.find(from), from.size(), to);
-  const run::Experiment e(config::Document::from_text(text, "test"));
-  return testing::thrown<ConfigError>([&] { e.task().prepare(0, kDouble); });
-}
-
-TEST(TasksSolve, AnExactSolutionMeetsTheConditionsToo) {
-  for (const auto& [from, to] :
-       {std::pair{"u = sin(pi*x)\n", "u = 2*sin(pi*x)\n"},
-        std::pair{"u_t = 0", "u_t = 1"}, std::pair{"x=1: u = 0", "x=1: u = x"},
-        std::pair{"- on x=1: u = 0", "- 'periodic x: u_x'"}}) {
-    EXPECT_NE(said_of_a_string(from, to).find("does not meet the condition"),
-              std::string::npos)
-        << to;
-  }
-  EXPECT_NE(said_of_a_string("exact: u = ", "exact: u = x^2 + ")
-                .find("does not solve the equations"),
-            std::string::npos);
-  EXPECT_NE(
-      said_of_a_string("exact: u = ", "exact: u = sqrt(x - 0.5)^2 - x + 0.5 + ")
-          .find("is not finite"),
-      std::string::npos);
-}
-
 TEST(TasksSolve, WhatCannotBeTrainedIsRefused) {
   for (const auto& [more, what] :
        {std::pair{"eval: {per_axis: 100000}\n", "1e+10 in all"},
@@ -419,62 +384,6 @@ TEST(TasksSolve, WhatCannotBeTrainedIsRefused) {
   }
 }
 
-TEST(TasksSolve, FormulasThatAreNotFiniteAreNamedWithThePlace) {
-  // At a test point: 101 cells have a centre in the middle.
-  EXPECT_NE(said_of_a_string("exact: u = ", "exact: u = (x-0.5)/(x-0.5)*")
-                .find("is not finite at x=0.5"),
-            std::string::npos);
-  EXPECT_NE(said_of_a_string("u_tt = u_xx", "u_tt = u_xx + (u - u)/x")
-                .find("is not finite at x=0, t=0"),
-            std::string::npos);
-  EXPECT_NE(said_of_a_string("x=1: u = 0", "x=1: u = u*sqrt(t - 0.5)")
-                .find("x=1: u = u*sqrt(t - 0.5) is not finite at x=1, t=0"),
-            std::string::npos);
-}
-
-TEST(TasksSolve, ADifferenceOfFieldsIsNotTakenForZero) {
-  const auto two = pde::Problem::parse(
-      {.domain = {"x in [0, 1]"},
-       .fields = {"u, v"},
-       .equations = {"u_xx = 1/(u - v)", "v_x = log(u - v)"},
-       .conditions = {"on x=0: u = 1", "on x=0: v = 0", "on x=1: u = 1"}});
-  const auto points = torch::linspace(0, 1, 5, torch::kFloat64).view({5, 1});
-  for (const auto& equation : two.equations) {
-    EXPECT_EQ(where_not_finite(two, equation, points), "");
-  }
-}
-
-TEST(TasksSolve, ErrorsOfFieldsAndAlongAVariableAddUpToTheWhole) {
-  const run::Experiment e(config::Document::from_text(
-      "task: solve\nprecision: fp64\nproblem:\n"
-      "  domain: ['x in [0, 2]']\n  fields: u, v\n"
-      "  equations: [u_x = v, v_x = -u]\n"
-      "  conditions: ['on x=0: u = 0', 'on x=0: v = 1']\n"
-      "  exact: [u = sin(x), v = cos(x)]\n"
-      "model: {name: pinn, width: 8}\neval: {per_axis: 50}\n",
-      "test"));
-  const auto model = prepared_model(e);
-  const auto evaluation = e.task().evaluate(*model, data::Split::kTest);
-  const auto& result = evaluation.numbers;
-  const auto squared = [](const nlohmann::json& x) {
-    return std::pow(x.get<double>(), 2);
-  };
-  double along = 0, u = 0, v = 0;
-  for (const auto& part : result.at("error_along")) along += squared(part) / 50;
-  for (int n = 0; n < 50; ++n) {
-    const double x = (n + 0.5) / 25;
-    u += std::pow(std::sin(x), 2);
-    v += std::pow(std::cos(x), 2);
-  }
-  const auto& fields = result.at("fields");
-  const double whole = squared(result.at("relative_l2"));
-  EXPECT_NEAR(along, whole, 1e-9 * whole);
-  EXPECT_NEAR((squared(fields.at("u")) * u + squared(fields.at("v")) * v) / 50,
-              whole, 1e-9 * whole);
-  EXPECT_NE(evaluation.table.text().find("relative L2 of v"),
-            std::string::npos);
-}
-
 TEST(TasksSolve, MoreVariablesHaveFewerPointsAlongEach) {
   const auto points = [](const std::string& domain) {
     const run::Experiment e(config::Document::from_text(
@@ -487,75 +396,6 @@ TEST(TasksSolve, MoreVariablesHaveFewerPointsAlongEach) {
   EXPECT_EQ(points("'x in [0, 1]', 'y in [0, 1]'"), 31 * 31);
   EXPECT_EQ(points("'x in [0, 1]', 'y in [0, 1]', 't in [0, 1]'"),
             13 * 13 * 13);
-}
-
-TEST(TasksSolve, AnErrorOfZeroIsNotRelative) {
-  const run::Experiment e(config::Document::from_text(
-      "task: solve\nprecision: fp64\nproblem:\n"
-      "  domain: ['x in [0, 2]']\n  fields: u, v\n"
-      "  equations: [u_x = 1 + v, v_x = -v]\n"
-      "  conditions: ['on x=0: u = 0', 'on x=0: v = 0']\n"
-      "  exact: [u = x, v = 0]\n"
-      "model: {name: pinn, width: 8}\neval: {per_axis: 20}\n",
-      "test"));
-  const auto evaluation =
-      e.task().evaluate(*prepared_model(e), data::Split::kTest);
-  const auto& result = evaluation.numbers;
-  EXPECT_TRUE(result.at("fields").contains("u"));
-  EXPECT_FALSE(result.at("fields").contains("v"));
-  EXPECT_GT(result.at("fields_of_zero").at("v").get<double>(), 0);
-  EXPECT_NE(evaluation.table.text().find("largest error of v"),
-            std::string::npos);
-  // Nothing at all: no relative error, and no classical method to reach it.
-  const run::Experiment zero(config::Document::from_text(
-      "task: solve\nprecision: fp64\nproblem:\n"
-      "  domain: ['x in [0, 2]']\n  fields: u\n  equations: u_x = u\n"
-      "  conditions: ['on x=0: u = 0']\n  exact: u = 0\n"
-      "model: {name: pinn, width: 8}\neval: {per_axis: 20}\n",
-      "test"));
-  const auto of_zero =
-      zero.task().evaluate(*prepared_model(zero), data::Split::kTest);
-  const auto& nothing = of_zero.numbers;
-  EXPECT_FALSE(nothing.contains("relative_l2"));
-  EXPECT_FALSE(nothing.contains("error_along"));
-  EXPECT_GT(nothing.at("largest_error").get<double>(), 0);
-  EXPECT_EQ(nothing.dump().find("null"), std::string::npos) << nothing;
-  EXPECT_EQ(of_zero.remarks[1],
-            "0 is a solution, and the one compared with: errors are absolute");
-}
-
-TEST(TasksSolve, ConditionsThatLookAlikeHaveNamesOfTheirOwn) {
-  const run::Experiment e(config::Document::from_text(
-      "task: solve\nprecision: fp64\nproblem:\n"
-      "  domain: ['x in [0, 1]']\n  fields: u, v\n"
-      "  equations: [u_xx = v, v_x = u]\n"
-      "  conditions: ['on x=0: u_x = u', 'on x=0: u_x = v', 'on x=1: u = 1']\n"
-      "model: {name: pinn, width: 8}\neval: {per_axis: 4, classical: no}\n",
-      "test"));
-  const auto evaluation =
-      e.task().evaluate(*prepared_model(e), data::Split::kTest);
-  const auto& conditions = evaluation.numbers.at("conditions");
-  EXPECT_EQ(conditions.size(), 3u) << conditions;
-  EXPECT_TRUE(conditions.contains("on x=0: u_x - v = 0")) << conditions;
-  EXPECT_TRUE(conditions.contains("on x=1: u")) << conditions;
-}
-
-TEST(TasksSolve, EquationsMayAskForFieldsInARange) {
-  // With some numbers for u the logarithm is one; no number helps at x = 0.
-  const auto prepare = [](const std::string& equation) {
-    const run::Experiment e(config::Document::from_text(
-        "task: solve\nproblem:\n  domain: ['x in [0, 1]']\n  fields: u\n"
-        "  equations: " +
-            equation +
-            "\n  conditions: ['on x=0: u = 0']\n"
-            "points: {per_axis: 5, sampling: grid, resample_every: 0}\n"
-            "model: {name: pinn, width: 8}\n",
-        "test"));
-    e.task().prepare(0, kDouble);
-  };
-  EXPECT_NO_THROW(prepare("u_x = log(0.5 - u)"));
-  EXPECT_NO_THROW(prepare("u_x = 1/sqrt(0.1 + u)"));
-  EXPECT_THROW(prepare("u_x = log(x) + u"), ConfigError);
 }
 
 TEST(TasksSolve, ContradictionsAreRefused) {
