@@ -19,7 +19,7 @@ using testing::thrown;
 using torch::Tensor;
 
 // Sums in another order, through a few layers.
-constexpr testing::Tolerance kSums{1e-10, 1e-11};
+constexpr testing::Tolerance kSetSums{1e-10, 1e-11};
 
 SetEncoderOptions small(NormPlace norm = NormPlace::kAfter,
                         Activation activation = Activation::kRelu) {
@@ -157,7 +157,7 @@ TEST(NnSetEncoder, ValuesAreThoseOfAPlainComputation) {
     const auto out = encoder->forward(x);
     Plain plain(options, encoder);
     for (int64_t b = 0; b < 3; ++b) {
-      EXPECT_TRUE(near(out[b], plain.run(x.tokens[b], x.padding[b]), kSums));
+      EXPECT_TRUE(near(out[b], plain.run(x.tokens[b], x.padding[b]), kSetSums));
     }
   }
 }
@@ -208,7 +208,7 @@ TEST(NnSetEncoder, PaddingHasNoInfluence) {
         TokenSet{torch::cat({x.tokens, random({3, 4, 8}, "more")}, 1),
                  torch::cat({x.padding, torch::ones({3, 4}, torch::kBool)}, 1)};
     EXPECT_TRUE(near(encoder->forward(wider).narrow(1, 0, 6) * seen,
-                     encoder->forward(x) * seen, kSums));
+                     encoder->forward(x) * seen, kSetSums));
   }
 }
 
@@ -219,7 +219,7 @@ TEST(NnSetEncoder, OrderOfTokensGoesThrough) {
     const auto order = torch::tensor({3, 0, 5, 1, 4, 2});
     EXPECT_TRUE(near(encoder->forward({x.tokens.index_select(1, order),
                                        x.padding.index_select(1, order)}),
-                     encoder->forward(x).index_select(1, order), kSums));
+                     encoder->forward(x).index_select(1, order), kSetSums));
   }
 }
 
@@ -227,7 +227,7 @@ TEST(NnSetEncoder, FirstTokensAloneAreTheSame) {
   for (const auto& options : kKinds) {
     auto encoder = make(options);
     EXPECT_TRUE(near(encoder->forward(tokens(), 2),
-                     encoder->forward(tokens()).narrow(1, 0, 2), kSums));
+                     encoder->forward(tokens()).narrow(1, 0, 2), kSetSums));
   }
 }
 

@@ -26,14 +26,14 @@ const SirenOptions kSmall{.inputs = 2,
                           .first_w0 = 5,
                           .hidden_w0 = 3};
 
-Siren make(const SirenOptions& options = kSmall) {
+Siren make_siren(const SirenOptions& options = kSmall) {
   Siren net(options);
   net->initialise(3, "net");
   net->to(torch::kFloat64);
   return net;
 }
 
-testing::MovingPoints moving() {
+testing::MovingPoints moving_points() {
   return {random({3, 2, 2}, "points"), random({2, 2}, "directions")};
 }
 
@@ -63,31 +63,32 @@ TEST(NnSiren, OneLayerByHand) {
 }
 
 TEST(NnSiren, EqualsItsFormulaInPlainOperations) {
-  auto net = make();
+  auto net = make_siren();
   const auto p = net->named_parameters();
-  auto x = moving().points;
+  auto x = moving_points().points;
   const auto linear = [&](const std::string& name) {
     return torch::linear(x, p[name + ".weight"], p[name + ".bias"]);
   };
   x = torch::sin(5 * linear("layer0.linear"));
   x = torch::sin(3 * linear("layer1.linear"));
   x = torch::sin(3 * linear("layer2.linear"));
-  EXPECT_TRUE(near(net->forward(Jet::constant(moving().points)).value(),
+  EXPECT_TRUE(near(net->forward(Jet::constant(moving_points().points)).value(),
                    linear("out"), {1e-11, 1e-12}));
   EXPECT_EQ(parameter_count(*net), 3 * 6 + 2 * 7 * 6 + 7 * 2);
 }
 
 TEST(NnSiren, DerivativesToOrderFour) {
-  auto net = make();
+  auto net = make_siren();
   const auto f = testing::jet_map(*net);
-  EXPECT_TRUE(testing::derivatives_are_nested(f, moving(), 4, {1e-9, 1e-9}));
+  EXPECT_TRUE(
+      testing::derivatives_are_nested(f, moving_points(), 4, {1e-9, 1e-9}));
   // One order at a time: to the second the layers go through the kernel.
   for (int64_t order = 1; order <= 4; ++order) {
-    EXPECT_TRUE(
-        testing::derivatives_are_differences(f, moving(), order, {1e-6, 1e-5}))
+    EXPECT_TRUE(testing::derivatives_are_differences(f, moving_points(), order,
+                                                     {1e-6, 1e-5}))
         << order;
-    EXPECT_TRUE(testing::parameter_gradients_are_nested(*net, f, moving(),
-                                                        order, {1e-8, 1e-7}))
+    EXPECT_TRUE(testing::parameter_gradients_are_nested(
+        *net, f, moving_points(), order, {1e-8, 1e-7}))
         << order;
   }
 }
@@ -106,7 +107,7 @@ struct Modulated : torch::nn::Module {
     for (auto& item : named_parameters()) {
       item.value().add_(random(item.value().sizes(), item.key()) / 4);
     }
-    net = register_module("net", make());
+    net = register_module("net", make_siren());
   }
 
   Jet forward(const Jet& points) {
@@ -127,7 +128,7 @@ INSTANTIATE_TEST_SUITE_P(Nn, NnSirenFilm, ::testing::Bool());
 TEST_P(NnSirenFilm, EqualsTheDocumentsFormula) {
   Modulated net(GetParam());
   const auto p = net.named_parameters();
-  const auto points = moving().points;
+  const auto points = moving_points().points;
   const auto linear = [&](const std::string& name, const Tensor& x) {
     return torch::linear(x, p[name + ".weight"], p[name + ".bias"]);
   };
@@ -149,13 +150,14 @@ TEST_P(NnSirenFilm, EqualsTheDocumentsFormula) {
 TEST_P(NnSirenFilm, DerivativesToOrderFour) {
   Modulated net(GetParam());
   const auto f = testing::jet_map(net);
-  EXPECT_TRUE(testing::derivatives_are_nested(f, moving(), 4, {1e-9, 1e-9}));
+  EXPECT_TRUE(
+      testing::derivatives_are_nested(f, moving_points(), 4, {1e-9, 1e-9}));
   for (int64_t order = 1; order <= 4; ++order) {
-    EXPECT_TRUE(
-        testing::derivatives_are_differences(f, moving(), order, {1e-6, 1e-5}))
+    EXPECT_TRUE(testing::derivatives_are_differences(f, moving_points(), order,
+                                                     {1e-6, 1e-5}))
         << order;
-    EXPECT_TRUE(testing::parameter_gradients_are_nested(net, f, moving(), order,
-                                                        {1e-8, 1e-7}))
+    EXPECT_TRUE(testing::parameter_gradients_are_nested(net, f, moving_points(),
+                                                        order, {1e-8, 1e-7}))
         << order;
   }
 }
@@ -163,16 +165,16 @@ TEST_P(NnSirenFilm, DerivativesToOrderFour) {
 TEST_P(NnSirenFilm, IsThePlainNetworkAtTheStart) {
   Modulated net(GetParam());
   for (auto& film : net.films) film->reset();
-  const auto at = moving();
+  const auto at = moving_points();
   const auto points = Jet::moving(at.points, at.directions, JetLayout({3, 2}));
   EXPECT_TRUE(near(net.forward(points).rows(), net.net->forward(points).rows(),
                    {1e-11, 1e-11}));
 }
 
 TEST(NnSiren, EachLayerWantsAModulation) {
-  auto net = make();
+  auto net = make_siren();
   EXPECT_EQ(thrown<std::invalid_argument>([&] {
-              net->forward(Jet::constant(moving().points),
+              net->forward(Jet::constant(moving_points().points),
                            std::vector<Modulation>(2));
             }),
             "[siren] expected 3 modulations, one for each layer, got 2");

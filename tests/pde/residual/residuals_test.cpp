@@ -14,7 +14,7 @@ using testing::kDouble;
 using testing::near;
 using torch::Tensor;
 
-constexpr testing::Tolerance kExact{1e-10, 1e-11};
+constexpr testing::Tolerance kResidual{1e-10, 1e-11};
 
 pde::Problem burgers() {
   return pde::Problem::parse(
@@ -71,9 +71,9 @@ TEST(PdeResiduals, HonestAreRowSumsAndPublishedColumnSums) {
     for (int64_t n = 0; n < windows.size(0); ++n) {
       const auto jacobian = token_jacobian(*net, windows.slice(0, n, n + 1), d);
       EXPECT_TRUE(
-          near(rows.field(derivative).value()[n], jacobian.sum(1), kExact));
-      EXPECT_TRUE(
-          near(columns.field(derivative).value()[n], jacobian.sum(0), kExact));
+          near(rows.field(derivative).value()[n], jacobian.sum(1), kResidual));
+      EXPECT_TRUE(near(columns.field(derivative).value()[n], jacobian.sum(0),
+                       kResidual));
       apart = std::max(
           apart,
           (jacobian.sum(1) - jacobian.sum(0)).abs().max().item<double>());
@@ -114,7 +114,7 @@ TEST(PdeResiduals, BothKindsAgreeWhereTokensDoNotSeeEachOther) {
   };
   const auto honest = residual(Derivatives::kHonest);
   const auto published = residual(Derivatives::kPublished);
-  EXPECT_TRUE(near(honest, published, kExact));
+  EXPECT_TRUE(near(honest, published, kResidual));
   // And so do the gradients that training descends on.
   const auto parameters = net->parameters();
   const auto a = torch::autograd::grad({honest.square().mean()}, parameters, {},
@@ -162,13 +162,13 @@ TEST(PdeResiduals, FacesTogetherGiveWhatEachGivesAlone) {
     for (size_t n = 0; n < faces.size(); ++n) {
       const auto alone = residuals.of_faces(*net, {faces[n]}).front();
       for (size_t q = 0; q < alone.size(); ++q) {
-        EXPECT_TRUE(near(all[n][q], alone[q], kExact)) << n;
+        EXPECT_TRUE(near(all[n][q], alone[q], kResidual)) << n;
       }
     }
     const auto u = net->values(start.slice(0, 0, 2)).select(-1, 0);
     const auto x = start.slice(0, 0, 2).select(-1, 0);
     EXPECT_TRUE(
-        near(all[0][0], (u + torch::sin(M_PI * x)).narrow(1, 0, 1), kExact));
+        near(all[0][0], (u + torch::sin(M_PI * x)).narrow(1, 0, 1), kResidual));
   }
 }
 
@@ -184,10 +184,11 @@ TEST(PdeResiduals, ASumOfSecondDerivativesChangesNothing) {
   const auto net = network("pinnsformer");
   const auto windows = some_windows();
   const Probe each(problem.plan(), Derivatives::kHonest, kDouble);
-  EXPECT_TRUE(near(
-      Residuals(problem, Derivatives::kHonest, kDouble)
-          .of_equations(*net, windows)[0],
-      problem.equations[0].evaluate(each.at(*net, windows)).value(), kExact));
+  EXPECT_TRUE(
+      near(Residuals(problem, Derivatives::kHonest, kDouble)
+               .of_equations(*net, windows)[0],
+           problem.equations[0].evaluate(each.at(*net, windows)).value(),
+           kResidual));
 }
 
 TEST(PdeResiduals, FormulasAreNotAskedBeyondTheLastTime) {
@@ -205,10 +206,10 @@ TEST(PdeResiduals, FormulasAreNotAskedBeyondTheLastTime) {
   const auto given = torch::tensor({0.3, 0.0, 0.0}, torch::kFloat64);
   EXPECT_TRUE(near(residuals.of_equations(*net, windows)[0],
                    probe.at(*net, windows).field({0, {1, 0}}).value() - given,
-                   kExact));
+                   kResidual));
   const Face face{problem.conditions.data(), /*first_token=*/false, windows};
   EXPECT_TRUE(near(residuals.of_faces(*net, {face})[0][0],
-                   net->values(windows).select(-1, 0) - given, kExact));
+                   net->values(windows).select(-1, 0) - given, kResidual));
 }
 
 // Both in one pass through the network, as on a GPU.
@@ -234,13 +235,13 @@ TEST_P(PdeResidualsOf, EverywhereIsEquationsAndFaces) {
                               {device, Precision::kFloat64}, /*at_once=*/true);
     const auto all = residuals.everywhere(*net, windows, faces);
     EXPECT_TRUE(near(all.equations[0], residuals.of_equations(*net, windows)[0],
-                     kExact));
+                     kResidual));
     const auto on_faces = residuals.of_faces(*net, faces);
     ASSERT_EQ(all.faces.size(), on_faces.size());
     for (size_t f = 0; f < on_faces.size(); ++f) {
       ASSERT_EQ(all.faces[f].size(), on_faces[f].size());
       for (size_t n = 0; n < on_faces[f].size(); ++n) {
-        EXPECT_TRUE(near(all.faces[f][n], on_faces[f][n], kExact));
+        EXPECT_TRUE(near(all.faces[f][n], on_faces[f][n], kResidual));
       }
     }
   }
