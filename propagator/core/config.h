@@ -45,6 +45,7 @@ struct Meta {
   double max = std::numeric_limits<double>::infinity();
   std::optional<Role> role = {};  // that of its section, unless it has its own
   bool memory = false;            // whether less of it needs less memory
+  std::string for_pages = "";     // its value where only pages are made
   // The whole path that it had before it was renamed: still read, with a
   // warning, and what a hash has, so that the results of old runs match.
   std::string formerly = "";

@@ -35,7 +35,8 @@ void PlateDataOptions::describe(config::Schema& s) {
           {.help = "memory: keep all histories; stream: make each batch when "
                    "it is used; auto: memory if a quarter of it suffices",
            .role = config::Role::kCompute,
-           .memory = true});
+           .memory = true,
+           .for_pages = "stream"});
 }
 
 PlateDataset::PlateDataset(const physics::HeatPlateOptions& plate,

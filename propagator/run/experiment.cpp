@@ -104,6 +104,12 @@ Experiment::Experiment(config::Document document)
   }
 }
 
+void Experiment::prepare_for_pages() {
+  for (const auto& field : schema_.fields()) {
+    if (!field.meta.for_pages.empty()) field.set(field.meta.for_pages);
+  }
+}
+
 std::vector<std::string> Experiment::remarks(
     std::optional<int64_t> cases) const {
   auto remarks = renamed_;

@@ -50,6 +50,8 @@ class Experiment {
   const train::TrainOptions& train() const { return train_; }
   // Of this session alone, in place of the configuration's.
   void limit_time(double seconds) { session_limit_ = seconds; }
+  // Reads no more data than pages show, where the task has a key for that.
+  void prepare_for_pages();
   double time_limit() const {
     return session_limit_.value_or(train_.time_limit);
   }

@@ -39,12 +39,9 @@ void expect_checkpoint_of(const train::RunDirectory& run,
 Run::Run(const fs::path& folder, const OpenOptions& options)
     : directory_(std::make_unique<train::RunDirectory>(
           train::RunDirectory::open(folder))) {
-  auto document = directory_->read_config();
-  if (options.for_pages && document.get("data.storage")) {
-    document.set("data.storage", "stream", "a page");
-  }
-  experiment_ = changed_experiment(std::move(document), options.change,
+  experiment_ = changed_experiment(directory_->read_config(), options.change,
                                    config::evaluation_may_change);
+  if (options.for_pages) experiment_->prepare_for_pages();
   runtime_ = experiment_->make_runtime();
   scope_ = std::make_unique<RuntimeScope>(runtime_);
   const auto& task = experiment_->task();
