@@ -256,7 +256,8 @@ Reproduced reproduce(const ReproduceRequest& request, Observer& observer) {
     const double max = experiment->reproduce().max;
     reproduced.rows.push_back(
         {row.name, summary, max,
-         max == 0 || summary.at("value").get<double>() <= max});
+         max == 0 || summary.at("value").get<double>() <= max,
+         std::ranges::any_of(results, &TestResult::leaks_though_honest)});
   }
   draw_rows(request.out, experiment->task(), drawn);
   return reproduced;
