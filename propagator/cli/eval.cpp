@@ -46,8 +46,7 @@ void add_eval(CLI::App& app, Action& action) {
       if (!o->out.empty()) {
         write_file_atomically(o->out, result.text());
       }
-      print_result(result, o->json);
-      return 0;
+      return print_result(result, o->json);
     };
   });
 }

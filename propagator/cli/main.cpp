@@ -74,7 +74,8 @@ int main(int argc, char** argv) {
   app.footer(
       "Exit codes: 0 ok, 1 failure, 2 usage or configuration, 3 data or "
       "format,\n4 numerical failure, 5 memory or device, 6 result outside its "
-      "band,\n75 stopped on request with a good checkpoint.");
+      "band, or an honest run\nthat leaks, 75 stopped on request with a good "
+      "checkpoint.");
 
   cli::Action action;
   cli::add_train(app, action);

@@ -41,9 +41,9 @@ std::string seeds_text(const nlohmann::json& summary) {
 int print_rows(const std::vector<run::RowResult>& rows) {
   report::Table table(
       {"row", "mode", "metric", "ours", "published", "band", "seeds"});
-  bool all_inside = true;
-  for (const auto& [name, summary, max, inside] : rows) {
-    all_inside = all_inside && inside;
+  bool good = true;
+  for (const auto& [name, summary, max, inside, leaks] : rows) {
+    good = good && inside && !leaks;
     const auto& published = summary.at("document");
     table.row({name, summary.at("mode"), summary.at("metric"),
                report::scientific(summary.at("value")),
@@ -54,7 +54,11 @@ int print_rows(const std::vector<run::RowResult>& rows) {
                seeds_text(summary)});
   }
   fmt::print("\n{}", table.text());
-  return static_cast<int>(all_inside ? ExitCode::kOk : ExitCode::kOutsideBand);
+  for (const auto& row : rows) {
+    if (!row.leaks) continue;
+    fmt::print("  {} calls itself honest and leaks: it has failed\n", row.name);
+  }
+  return static_cast<int>(good ? ExitCode::kOk : ExitCode::kOutsideBand);
 }
 
 int reproduce(ReproduceArguments& o) {
@@ -78,9 +82,10 @@ void add_reproduce(CLI::App& app, Action& action) {
       "reproduce", "Train and test rows of a publication, beside its numbers");
   verb->footer(
       "A row is a configuration with `reproduce.max`, the largest value of "
-      "its metric that\ncounts as reproduced; a row outside it ends the "
-      "program with 6. What is trained already\nis not trained again, and a "
-      "row that was stopped goes on.\nOUT has TASK/ROW.json of each row, and "
+      "its metric that\ncounts as reproduced; a row outside it, or one that "
+      "calls itself honest and leaks, ends\nthe program with 6. What is "
+      "trained already is not trained again, and a row that was\nstopped goes "
+      "on.\nOUT has TASK/ROW.json of each row, and "
       "in OUT/figures several rows "
       "side by side.\n"
       "Examples:\n"

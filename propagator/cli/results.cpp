@@ -7,18 +7,22 @@
 
 namespace propagator::cli {
 
-void print_result(const run::TestResult& result, bool as_json) {
+int print_result(const run::TestResult& result, bool as_json) {
+  const int code = static_cast<int>(
+      result.leaks_though_honest() ? ExitCode::kOutsideBand : ExitCode::kOk);
   if (as_json) {
     fmt::print("{}\n", result.record.dump(2));
-    return;
+    return code;
   }
   fmt::print("\n{}\n", result.evaluation.table.text());
   for (const auto& remark : result.evaluation.remarks) {
     fmt::print("  {}\n", remark);
   }
-  if (result.audit.is_null()) return;
-  fmt::print("  leak audit: {}\n",
-             result.audit.at("verdict").get<std::string>());
+  if (!result.audit.is_null()) {
+    fmt::print("  leak audit: {}\n",
+               result.audit.at("verdict").get<std::string>());
+  }
+  return code;
 }
 
 void print_explanation(const nlohmann::json& numbers) {
@@ -30,8 +34,8 @@ void print_explanation(const nlohmann::json& numbers) {
 int print_trained(const run::Trained& trained, bool as_json) {
   if (trained.stopped()) return static_cast<int>(ExitCode::kStopped);
   const auto& result = *trained.result;
-  print_result(result, as_json);
-  if (as_json) return 0;
+  const int code = print_result(result, as_json);
+  if (as_json) return code;
   fmt::print("  trained {} steps in {}, {} parameters, best at step {}\n",
              trained.steps, duration_text(trained.seconds),
              result.record.at("parameters").get<int64_t>(), trained.best_step);
@@ -41,7 +45,7 @@ int print_trained(const run::Trained& trained, bool as_json) {
   if (!trained.page.empty()) {
     fmt::print("  report: {}\n", trained.page.string());
   }
-  return 0;
+  return code;
 }
 
 }  // namespace propagator::cli

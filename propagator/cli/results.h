@@ -4,8 +4,9 @@
 
 namespace propagator::cli {
 
-// The table and the audit, for people; or the whole record as JSON.
-void print_result(const run::TestResult& result, bool as_json);
+// The table and the audit, for people; or the whole record as JSON. Returns the
+// exit code.
+int print_result(const run::TestResult& result, bool as_json);
 
 // What an explanation found, beside what print_result says.
 void print_explanation(const nlohmann::json& numbers);

@@ -14,7 +14,7 @@ enum class ExitCode : int {
   kData = 3,         // a file's content or format
   kNumerical = 4,    // NaN, divergence, an unstable time step
   kDevice = 5,       // memory or device
-  kOutsideBand = 6,  // a reproduced result outside its band
+  kOutsideBand = 6,  // a result outside its band, or an honest run that leaks
   kStopped = 75,     // stopped on request, with a good checkpoint
 };
 

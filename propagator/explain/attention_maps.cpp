@@ -56,7 +56,7 @@ AttentionMaps attention_maps(torch::nn::Module& model,
       observed.push_back(layer);
     }
   }
-  subject.forward(subject.inputs);
+  subject.forward(subject.inputs.slice(0, 0, 1));
   for (auto* layer : observed) layer->observe({});
   if (!layers.empty()) maps.weights = torch::stack(layers);
   return maps;

@@ -1,6 +1,7 @@
 #include "propagator/explain/explanation.h"
 
 #include "propagator/explain/attention_maps.h"
+#include "propagator/explain/dependence.h"
 #include "propagator/explain/leak_audit.h"
 #include "propagator/explain/learned_propagator.h"
 #include "propagator/tasks/drawing.h"
@@ -41,11 +42,11 @@ void explain_dependence(tasks::Explainable& task, torch::nn::Module& model,
   numbers["leak_audit"] = audit.to_json();
   report.section("Leak audit");
   report.text(
-      "A forecast must not see its answer. The gradient of each output is "
-      "taken with respect to every input; on an input that is hidden from the "
-      "output it has to be exactly zero.");
-  report.verdict(audit.leaks == 0, audit.verdict());
-  draw(audit, report);
+      "A forecast must not see its answer. All that is hidden is replaced by "
+      "noise and by NaN; every output of the test, and of predict, has to keep "
+      "its bits.");
+  report.verdict(audit.leaks() == 0, audit.verdict());
+  draw(find_dependence(*subject, seed), report);
 }
 
 }  // namespace

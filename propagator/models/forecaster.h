@@ -29,7 +29,9 @@ struct Internals {
 // A network that continues a field in time. B histories of T frames.
 class Forecaster : public torch::nn::Module {
  public:
-  // All frames at once, as in training: (B, T, R, C), α (B) → (B, T, R, C).
+  // All frames at once, as in training: (B, T, R, C), α (B) → (B, T, R, C). An
+  // honest model that is not autoregressive is also given the visible frames
+  // alone, (B, visible, R, C): that is how it is tested.
   virtual torch::Tensor forward(const torch::Tensor& frames,
                                 const torch::Tensor& alpha) = 0;
   // From the visible frames alone: (B, visible, R, C) → (B, T, R, C), the
@@ -56,7 +58,8 @@ class Forecaster : public torch::nn::Module {
   virtual double work_of(const std::vector<int64_t>& times) const;
   virtual int64_t visible() const = 0;
   virtual bool autoregressive() const = 0;
-  // Output frame `output` must not depend on this input frame or later ones.
+  // In `forward`, output frame `output` must not depend on this input frame or
+  // later ones.
   virtual int64_t first_hidden(int64_t output) const = 0;
 };
 

@@ -67,14 +67,17 @@ void ReportOptions::describe(config::Schema& s) {
 }
 
 void ReproduceOptions::describe(config::Schema& s) {
+  s.field("metric", metric,
+          {.help = "metric that max and published are of, such as MSE; if it "
+                   "is empty, the first of the test"});
   s.field("max", max,
-          {.help = "largest value of the first metric that counts as "
-                   "reproduced; 0 sets no limit",
+          {.help = "largest value of the metric that counts as reproduced; 0 "
+                   "sets no limit",
            .min = 0,
            .formerly = "reproduce.most"});
   s.field("published", published,
-          {.help = "value that the publication gives for the first metric; 0 "
-                   "takes the one that the task knows",
+          {.help = "value that the publication gives for the metric; 0 takes "
+                   "the one that the task knows",
            .min = 0,
            .formerly = "reproduce.document"});
   s.field("seeds", seeds,

@@ -29,6 +29,7 @@ struct ReportOptions {
 };
 
 struct ReproduceOptions {
+  std::string metric;
   double max = 0;
   double published = 0;
   int64_t seeds = 1;

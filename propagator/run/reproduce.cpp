@@ -122,15 +122,28 @@ std::optional<TestResult> run_seed(const ReproduceRequest& request,
       .result;
 }
 
-double value_of(const TestResult& result) {
-  return result.evaluation.metrics.front().value;
+// The metric that the row is about. UsageError if its test has none of that
+// name.
+const tasks::Metric& metric_of(const Experiment& experiment,
+                               const TestResult& result) {
+  const auto& metrics = result.evaluation.metrics;
+  const auto& name = experiment.reproduce().metric;
+  if (name.empty()) return metrics.front();
+  const auto found = std::ranges::find(metrics, name, &tasks::Metric::name);
+  if (found != metrics.end()) return *found;
+  std::vector<std::string> names;
+  for (const auto& metric : metrics) names.push_back(metric.name);
+  throw UsageError(
+      fmt::format("reproduce.metric: the test has no metric {}", name),
+      fmt::format("it has {}", fmt::join(names, "; ")));
 }
 
 // Which of the results, one a seed, has the median.
-size_t median_of(const std::vector<TestResult>& results) {
+size_t median_of(const Experiment& experiment,
+                 const std::vector<TestResult>& results) {
   std::vector<std::pair<double, size_t>> values;
   for (size_t n = 0; n < results.size(); ++n) {
-    values.emplace_back(value_of(results[n]), n);
+    values.emplace_back(metric_of(experiment, results[n]).value, n);
   }
   std::ranges::sort(values);
   return values[(values.size() - 1) / 2].second;
@@ -146,19 +159,19 @@ json summarise(const ReproduceRequest& request, const Row& row,
   int64_t failed = 0;
   double seconds = 0;
   for (const auto& result : results) {
-    seeds.push_back(value_of(result));
+    seeds.push_back(metric_of(experiment, result).value);
     failed += result.evaluation.failed;
     seconds += result.record.at("training_seconds").get<double>();
   }
   const auto [least, largest] = std::ranges::minmax(seeds);
+  const auto& metric = metric_of(experiment, typical);
   const double stated = experiment.reproduce().published;
-  const auto published =
-      stated > 0 ? std::optional(stated) : typical.evaluation.published;
+  const auto published = stated > 0 ? std::optional(stated) : metric.published;
   const auto& record = typical.record;
   return {{"row", row.name},
           {"mode", experiment.task().mode()},
-          {"metric", typical.evaluation.metrics.front().name},
-          {"value", value_of(typical)},
+          {"metric", metric.name},
+          {"value", metric.value},
           {"spread", largest - least},
           {"document", published ? json(*published) : nullptr},
           {"band", {0, experiment.reproduce().max}},
@@ -228,7 +241,7 @@ Reproduced reproduce(const ReproduceRequest& request, Observer& observer) {
       if (!result) return reproduced;
       results.push_back(std::move(*result));
     }
-    const size_t median = median_of(results);
+    const size_t median = median_of(*experiment, results);
     const auto summary =
         summarise(request, row, *experiment, results, results[median]);
     const auto folder =
@@ -243,7 +256,8 @@ Reproduced reproduce(const ReproduceRequest& request, Observer& observer) {
     const double max = experiment->reproduce().max;
     reproduced.rows.push_back(
         {row.name, summary, max,
-         max == 0 || summary.at("value").get<double>() <= max});
+         max == 0 || summary.at("value").get<double>() <= max,
+         std::ranges::any_of(results, &TestResult::leaks_though_honest)});
   }
   draw_rows(request.out, experiment->task(), drawn);
   return reproduced;

@@ -26,6 +26,7 @@ struct RowResult {
   nlohmann::json summary;  // as its file under `out` has it
   double max = 0;          // of the metric; 0: no band
   bool inside = true;
+  bool leaks = false;  // though it is honest
 };
 
 // Trains and tests each row with its seeds, or takes up what is there, and

@@ -18,6 +18,7 @@ namespace {
 using nlohmann::json;
 
 constexpr const char* kAudit = "leak_audit";
+constexpr const char* kMode = "mode";
 constexpr const char* kHash = "config_sha256";  // in all results of ours
 
 json provenance(const Experiment& experiment, const Runtime& runtime) {
@@ -29,6 +30,15 @@ json provenance(const Experiment& experiment, const Runtime& runtime) {
           {"threads", at::get_num_threads()},
           {"machine", machine_name(runtime.device)},
           {"libtorch", TORCH_VERSION}};
+}
+
+// Null where the task has no leak to look for.
+json audit(const Experiment& experiment, torch::nn::Module& model) {
+  auto* task = dynamic_cast<tasks::Explainable*>(&experiment.task());
+  if (task == nullptr) return {};
+  const auto subject = task->audit_subject(model);
+  if (!subject) return {};
+  return explain::audit_leaks(*subject, experiment.run().seed).to_json();
 }
 
 // The test of an older program, again, with what its training said of itself.
@@ -57,18 +67,23 @@ TestResult test_model(const Experiment& experiment, torch::nn::Module& model,
     const PrecisionScope scope(runtime);
     result.evaluation = task.evaluate(model, split);
   }
-  result.record = result.evaluation.to_json();
-  if (auto* explainable = dynamic_cast<tasks::Explainable*>(&task)) {
-    if (const auto subject = explainable->audit_subject(model)) {
-      result.audit =
-          explain::audit_leaks(*subject, experiment.run().seed).to_json();
-      result.record[kAudit] = result.audit;
-    }
+  result.audit = audit(experiment, model);
+  result.record[kMode] = task.mode();
+  if (result.leaks_though_honest()) {
+    result.evaluation.failed = true;
+    result.evaluation.remarks.emplace_back(
+        "this run calls itself honest and leaks: it has failed");
   }
-  result.record["mode"] = task.mode();
+  result.record.update(result.evaluation.to_json());
+  if (!result.audit.is_null()) result.record[kAudit] = result.audit;
   result.record["parameters"] = nn::parameter_count(model);
   result.record.update(provenance(experiment, runtime));
   return result;
+}
+
+bool TestResult::leaks_though_honest() const {
+  return !audit.is_null() && record.at(kMode) == "honest" &&
+         audit.at("leaks") != 0;
 }
 
 std::optional<TestResult> read_result(const train::RunDirectory& run,

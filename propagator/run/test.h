@@ -14,6 +14,8 @@ struct TestResult {
   // precision, and what the training says of itself.
   nlohmann::json record;
 
+  // A run that calls itself honest and is not has failed, whatever its numbers.
+  bool leaks_though_honest() const;
   std::string text() const { return record.dump(2) + "\n"; }
 };
 

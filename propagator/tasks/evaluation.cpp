@@ -13,6 +13,7 @@ using nlohmann::json;
 using report::Series;
 
 constexpr const char* kPart = "evaluation";
+constexpr const char* kPublished = "published";  // of a metric
 
 // A number that is not finite is null in JSON.
 double number_of(const json& value) {
@@ -79,20 +80,23 @@ report::LinePlot plot_of(const json& stored) {
 
 json Evaluation::to_json() const {
   json named = json::array();
-  for (const auto& [name, value] : metrics) {
-    named.push_back({{"name", name}, {"value", value}});
+  for (const auto& [name, value, published] : metrics) {
+    named.push_back({{"name", name},
+                     {"value", value},
+                     {kPublished, published ? json(*published) : nullptr}});
   }
   json result = numbers;
   result["failed"] = failed;
   result[kPart] = {{"table", table.rows()},
                    {"remarks", remarks},
                    {"metrics", named},
-                   {"curves", plot_json(curves)},
-                   {"published", published ? json(*published) : nullptr}};
+                   {"curves", plot_json(curves)}};
   return result;
 }
 
-bool Evaluation::is_in(const json& result) { return result.contains(kPart); }
+bool Evaluation::is_in(const json& result) {
+  return result.contains(kPart) && !result.at(kPart).contains(kPublished);
+}
 
 Evaluation Evaluation::from_json(const json& result) {
   try {
@@ -103,14 +107,14 @@ Evaluation Evaluation::from_json(const json& result) {
     evaluation.table = report::Table::of_rows(part.at("table"));
     evaluation.remarks = part.at("remarks");
     for (const auto& metric : part.at("metrics")) {
+      const auto& published = metric.at(kPublished);
       evaluation.metrics.push_back(
-          {metric.at("name"), number_of(metric.at("value"))});
+          {metric.at("name"), number_of(metric.at("value")),
+           published.is_null() ? std::nullopt
+                               : std::optional(published.get<double>())});
     }
     evaluation.curves = plot_of(part.at("curves"));
     evaluation.failed = result.at("failed");
-    if (const auto& value = part.at("published"); !value.is_null()) {
-      evaluation.published = value.get<double>();
-    }
     if (evaluation.metrics.empty()) throw DataError("it has no metric");
     return evaluation;
   } catch (const json::exception& error) {

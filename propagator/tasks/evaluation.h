@@ -14,6 +14,8 @@ namespace propagator::tasks {
 struct Metric {
   std::string name;
   double value;
+  // What the paper claims for it; nothing if it says nothing.
+  std::optional<double> published = std::nullopt;
 };
 
 // A test as a value: all that tables, pages and comparisons show of it. It is
@@ -28,12 +30,11 @@ struct Evaluation {
   report::LinePlot curves = {};
   // The training has come to nothing, however it ended.
   bool failed = false;
-  // What the paper claims for the first metric; nothing if it says nothing.
-  std::optional<double> published = std::nullopt;
 
   // The numbers, and all the rest under "evaluation".
   nlohmann::json to_json() const;
-  // Whether it is of this form; results of older programs have numbers alone.
+  // Whether it is of this form; results of older programs have numbers alone,
+  // or one published number for whatever metric.
   static bool is_in(const nlohmann::json& result);
   // DataError if it is damaged.
   static Evaluation from_json(const nlohmann::json& result);

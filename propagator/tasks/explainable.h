@@ -8,15 +8,25 @@
 #include <vector>
 
 #include "propagator/report/field_series.h"
+#include "propagator/tasks/surrogate.h"
 
 namespace propagator::tasks {
 
-// What a leak audit needs of a model that works on a sequence of inputs:
-// output i must not depend on inputs first_hidden(i) and later.
+// What a leak audit needs of a model that continues a sequence of inputs.
 struct AuditSubject {
-  torch::Tensor inputs;  // (1, T, …)
-  std::function<torch::Tensor(const torch::Tensor&)> forward;
-  std::function<int64_t(int64_t)> first_hidden;
+  torch::Tensor inputs;  // (B, T, …), whole cases of the test
+  int64_t visible = 0;   // inputs from here on must not decide any answer
+  // A way in which answers come about, as they do outside the audit: the same
+  // code, in the same precision. It is handed whole cases.
+  struct Path {
+    std::string name;
+    std::function<NamedTensors(const torch::Tensor& inputs)> answer;
+  };
+  std::vector<Path> paths = {};
+  // For pictures: all outputs at once, as in training, where output i must not
+  // depend on inputs first_hidden(i) and later.
+  std::function<torch::Tensor(const torch::Tensor&)> forward = {};
+  std::function<int64_t(int64_t)> first_hidden = {};
 };
 
 // What it takes to compare the propagator that a model has learned with the

@@ -68,6 +68,49 @@ TEST_F(Reproduce, WritesTheRowAndTellsItsBand) {
       << unknown.output;
 }
 
+TEST_F(Reproduce, ARowIsAboutTheMetricThatItNames) {
+  const auto reproduce = [&](const std::string& metric) {
+    return testing::propagator("-q reproduce forecast/tiny --runs " +
+                               path("rows") + " --out " + path("results") +
+                               " -s train.max_steps=3 -s 'reproduce.metric=" +
+                               metric + "' -s reproduce.published=0.5");
+  };
+  const auto total = reproduce("total loss");
+  ASSERT_EQ(total.status, 0) << total.output;
+  const auto row =
+      nlohmann::json::parse(read_file(folder / "results/forecast/tiny.json"));
+  EXPECT_EQ(row.at("metric"), "total loss");
+  EXPECT_EQ(row.at("value"), row.at("result").at("total_loss"));
+  EXPECT_NE(row.at("value"), row.at("result").at("mse"));
+  EXPECT_EQ(row.at("document"), 0.5);
+  const auto unknown = reproduce("total los");
+  EXPECT_EQ(unknown.status, 2) << unknown.output;
+  EXPECT_NE(unknown.output.find("the test has no metric total los"),
+            std::string::npos)
+      << unknown.output;
+  EXPECT_NE(unknown.output.find("it has MSE; "), std::string::npos)
+      << unknown.output;
+}
+
+TEST_F(Reproduce, AnHonestRowThatLeaksEndsWith6) {
+  const auto reproduce = [&] {
+    return testing::propagator("-q reproduce forecast/tiny --runs " +
+                               path("rows") + " --out " + path("results") +
+                               " -s train.max_steps=3 -s reproduce.max=1");
+  };
+  ASSERT_EQ(reproduce().status, 0);
+  const auto file = folder / "rows/tiny-seed-0/result.json";
+  auto result = nlohmann::json::parse(read_file(file));
+  result["leak_audit"]["leaks"] = 1;
+  write_file_atomically(file, result.dump());
+  const auto outcome = reproduce();
+  EXPECT_EQ(outcome.status, 6) << outcome.output;
+  EXPECT_NE(outcome.output.find(
+                "forecast/tiny calls itself honest and leaks: it has failed"),
+            std::string::npos)
+      << outcome.output;
+}
+
 TEST_F(Reproduce, SeedsBeginWhereTheyAreAskedTo) {
   const auto done = testing::propagator(
       "-q reproduce forecast/tiny --seed 7 --seeds 2 --runs " + path("rows") +

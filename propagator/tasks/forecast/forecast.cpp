@@ -3,27 +3,16 @@
 #include <torch/utils.h>
 
 #include "propagator/core/error.h"
-#include "propagator/core/progress.h"
-#include "propagator/core/stopwatch.h"
-#include "propagator/kernels/plate_loss.h"
-#include "propagator/tasks/forecast/baselines.h"
 #include "propagator/tasks/loss_weight.h"
 
 namespace propagator::tasks {
 namespace {
 
 using models::as_forecaster;
-using nlohmann::json;
 
 // Enough for a standard deviation to one or two per cent.
 constexpr int64_t kCalibrationCases = 2048;
 constexpr const char* kDataFile = "data";  // in a checkpoint
-
-// Sums of squared errors of each frame, over cases and nodes: (T).
-torch::Tensor squared_error(const torch::Tensor& answer,
-                            const torch::Tensor& truth) {
-  return (answer - truth).to(torch::kFloat64).square().sum({0, 2, 3}).cpu();
-}
 
 // 1 - correlation of predicted and true pattern of each frame, averaged.
 torch::Tensor decorrelation(const torch::Tensor& prediction,
@@ -34,17 +23,6 @@ torch::Tensor decorrelation(const torch::Tensor& prediction,
   };
   const auto p = centred(prediction), t = centred(truth);
   return (1 - torch::cosine_similarity(p, t, -1)).mean();
-}
-
-json mse_summary(const torch::Tensor& per_frame, int64_t visible) {
-  const ShownFrames shown(visible, per_frame.size(0));
-  const auto at = [&](int64_t t) { return per_frame[t].item<double>(); };
-  return {{"mse_per_frame", report::numbers(per_frame)},
-          {"mse", per_frame.mean().item<double>()},
-          {"mse_hidden", per_frame.slice(0, visible).mean().item<double>()},
-          {"mse_early", at(shown.early)},
-          {"mse_middle", at(shown.middle)},
-          {"mse_late", at(shown.late)}};
 }
 
 }  // namespace
@@ -121,6 +99,7 @@ models::FieldShape Forecast::shape() const {
 }
 
 void Forecast::prepare(int64_t seed, const Runtime& runtime) {
+  runtime_ = runtime;
   data_ = std::make_unique<data::PlateDataset>(plate_, data_options_, seed,
                                                runtime);
 }
@@ -162,23 +141,30 @@ int64_t Forecast::size(data::Split split) const { return data_->size(split); }
 
 bool Forecast::data_on_device() const { return data_->in_memory(); }
 
+kernels::PlateLossInputs Forecast::loss_inputs(const torch::Tensor& prediction,
+                                               const data::PlateBatch& batch,
+                                               PhysicsUnits units,
+                                               int64_t visible) const {
+  const auto per_step =
+      units == PhysicsUnits::kStep ? batch.dt : torch::ones_like(batch.dt);
+  const auto diffusion = batch.alpha * per_step;
+  const double dx = plate_.dx(), dy = plate_.dy();
+  return {prediction,
+          batch.frames,
+          per_step / batch.dt,
+          diffusion / (dx * dx),
+          diffusion / (dy * dy),
+          visible};
+}
+
 train::Loss Forecast::loss(torch::nn::Module& model, data::Split split,
                            const torch::Tensor& positions) {
   auto& forecaster = as_forecaster(model);
   const auto batch = data_->batch(split, positions);
   const auto prediction =
       forecaster.forward(batch.frames, batch.alpha).to(batch.frames.dtype());
-  const auto per_step = loss_options_.physics_units == PhysicsUnits::kStep
-                            ? batch.dt
-                            : torch::ones_like(batch.dt);
-  const auto diffusion = batch.alpha * per_step;
-  const double dx = plate_.dx(), dy = plate_.dy();
-  const kernels::PlateLossInputs inputs{prediction,
-                                        batch.frames,
-                                        per_step / batch.dt,
-                                        diffusion / (dx * dx),
-                                        diffusion / (dy * dy),
-                                        forecaster.visible()};
+  const auto inputs = loss_inputs(
+      prediction, batch, loss_options_.physics_units, forecaster.visible());
   const kernels::PlateLossWeights weights{
       loss_options_.mse, loss_options_.physics, loss_options_.boundary,
       loss_options_.initial};
@@ -199,70 +185,6 @@ train::Loss Forecast::loss(torch::nn::Module& model, data::Split split,
         {"correlation", loss_options_.correlation, term.detach()});
   }
   return loss;
-}
-
-torch::Tensor Forecast::forecast(
-    models::Forecaster& model, const data::PlateBatch& batch,
-    const std::function<void(int64_t)>& progress) const {
-  if (!model.autoregressive()) return model.forward(batch.frames, batch.alpha);
-  if (eval_options_.protocol == Protocol::kPublished) {
-    return models::published_rollout(model, batch.frames, batch.alpha,
-                                     eval_options_.stride, progress);
-  }
-  return model.predict(batch.frames.narrow(1, 0, model.visible()), batch.alpha,
-                       progress);
-}
-
-Evaluation Forecast::evaluate(torch::nn::Module& model, data::Split split) {
-  if (split == data::Split::kAll && data_options_.file.empty()) {
-    throw UsageError(
-        "[forecast] the split all has the plates of training too",
-        "it is for a file that the model has not seen: -s data.file=mine.h5");
-  }
-  const torch::NoGradGuard no_grad;
-  auto& forecaster = as_forecaster(model);
-  model.eval();
-  const int64_t visible = forecaster.visible();
-  const int64_t cases = eval_options_.cases > 0
-                            ? std::min(eval_options_.cases, data_->size(split))
-                            : data_->size(split);
-  auto ours = torch::zeros({plate_.frames}, torch::kFloat64);
-  auto kept = torch::zeros_like(ours), line = torch::zeros_like(ours);
-  double seconds = 0;
-  Progress progress("testing", cases * plate_.frames);
-  for (int64_t n = 0; n < cases; n += eval_options_.batch) {
-    const int64_t count = std::min(eval_options_.batch, cases - n);
-    const auto batch = data_->range(split, n, count);
-    const Stopwatch clock;
-    const auto answer = forecast(forecaster, batch, [&](int64_t frame) {
-      progress.update(n * plate_.frames + frame * count);
-    });
-    ours += squared_error(answer, batch.frames);
-    seconds += clock.seconds();
-    kept += squared_error(keep_last_frame(batch.frames, visible), batch.frames);
-    line += squared_error(line_to_steady_state(plate_, batch.frames, visible),
-                          batch.frames);
-    progress.update((n + count) * plate_.frames);
-  }
-  const auto count = static_cast<double>(cases * plate_.rows * plate_.cols);
-  ours /= count, kept /= count, line /= count;
-  const ShownFrames shown(visible, plate_.frames);
-  json result = mse_summary(ours, visible);
-  if (!std::isfinite(result.at("mse").get<double>())) {
-    throw NumericalError("[eval] the forecast is not finite");
-  }
-  result["split"] = config::name_of(split);
-  result["cases"] = cases;
-  result["protocol"] = config::name_of(eval_options_.protocol);
-  result["visible_frames"] = visible;
-  result["shown_frames"] = {shown.early, shown.middle, shown.late};
-  result["baselines"] = {
-      {"last frame kept", mse_summary(kept, visible)},
-      {"line to the steady state", mse_summary(line, visible)}};
-  const auto published = published_mse();
-  result["document_mse"] = published ? json(*published) : nullptr;
-  result["evaluation_seconds"] = seconds;
-  return present(std::move(result));
 }
 
 std::string Forecast::write_data(const std::string& path, int64_t seed,

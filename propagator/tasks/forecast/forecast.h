@@ -1,6 +1,7 @@
 #pragma once
 
 #include "propagator/data/plate_dataset.h"
+#include "propagator/kernels/plate_loss.h"
 #include "propagator/models/forecaster.h"
 #include "propagator/tasks/drawing.h"
 #include "propagator/tasks/explainable.h"
@@ -88,19 +89,27 @@ class Forecast : public Task,
   const physics::HeatPlateOptions& plate() const { return plate_; }
 
  private:
-  // The paper's test loss for this plate and mask, leak included, whatever the
-  // sizes; and whether these are the paper's too.
-  std::optional<double> published_mse() const;
+  // The paper's test of this plate and mask, leak included, whatever the sizes;
+  // and whether these are the paper's too.
+  std::optional<Metric> published() const;
   bool has_published_sizes() const;
   // What the numbers of a test say: table, remarks, metrics, curves.
   Evaluation present(nlohmann::json numbers) const;
   models::FieldShape shape() const;
   void draw_mask(const torch::Tensor& mask, int64_t visible,
                  report::Report& report) const;
-  // The model's answer for a batch under the protocol: (B, T, R, C).
+  kernels::PlateLossInputs loss_inputs(const torch::Tensor& prediction,
+                                       const data::PlateBatch& batch,
+                                       PhysicsUnits units,
+                                       int64_t visible) const;
+  // The model's answer for a batch under the protocol: (B, T, R, C). Where it
+  // is honest, hidden frames do not reach the model.
   torch::Tensor forecast(models::Forecaster& model,
                          const data::PlateBatch& batch,
                          const std::function<void(int64_t)>& progress) const;
+  // The same as the test does it: in its batches, in its precision.
+  NamedTensors test_path(models::Forecaster& model,
+                         const data::PlateBatch& cases) const;
 
   report::Axis x_axis() const { return {"x (m)", 0, plate_.width}; }
   report::Axis y_axis() const { return {"y (m)", plate_.height, 0}; }
@@ -112,6 +121,7 @@ class Forecast : public Task,
   ForecastLossOptions loss_options_;
   ForecastEvalOptions eval_options_;
   std::unique_ptr<data::PlateDataset> data_;
+  Runtime runtime_;  // of the data
 };
 
 TaskKind forecast_kind();

@@ -11,6 +11,9 @@ namespace {
 
 using models::as_forecaster;
 
+// Cases of the leak audit: enough for noise and NaN, few beside a test.
+constexpr int64_t kAuditedCases = 4;
+
 // Pairs of training cases whose differences span what the data vary in.
 constexpr int64_t kMostPairs = 16;
 
@@ -34,15 +37,51 @@ std::vector<int64_t> spread_times(int64_t visible, int64_t frames) {
 
 std::optional<AuditSubject> Forecast::audit_subject(torch::nn::Module& model) {
   auto& forecaster = as_forecaster(model);
-  const auto batch = data_->range(data::Split::kTest, 0, 1);
-  return AuditSubject{
-      batch.frames,
-      [&forecaster, alpha = batch.alpha](const torch::Tensor& frames) {
-        return forecaster.forward(frames, alpha);
-      },
-      [&forecaster](int64_t output) {
-        return forecaster.first_hidden(output);
-      }};
+  model.eval();
+  const auto batch = data_->batch(
+      data::Split::kTest, torch::arange(kAuditedCases, torch::kInt64)
+                              .remainder(data_->size(data::Split::kTest)));
+  AuditSubject subject{
+      .inputs = batch.frames,
+      .visible = forecaster.visible(),
+      .paths =
+          {{"test",
+            [this, batch, &forecaster](const torch::Tensor& frames) {
+              return test_path(forecaster, {frames, batch.alpha, batch.dt});
+            }}},
+      .forward =
+          [&forecaster, alpha = batch.alpha](const torch::Tensor& frames) {
+            return forecaster.forward(frames,
+                                      alpha.slice(0, 0, frames.size(0)));
+          },
+      .first_hidden =
+          [&forecaster](int64_t output) {
+            return forecaster.first_hidden(output);
+          }};
+  if (model_options_->honest()) {
+    const std::shared_ptr<Surrogate> predicting =
+        surrogate(model.shared_from_this(), runtime_);
+    subject.paths.push_back(
+        {"predict", [predicting, batch](const torch::Tensor& frames) {
+           return predicting->apply(
+               {{"fields", frames}, {"alpha", batch.alpha}});
+         }});
+  }
+  return subject;
+}
+
+NamedTensors Forecast::test_path(models::Forecaster& model,
+                                 const data::PlateBatch& cases) const {
+  const PrecisionScope scope(runtime_);
+  std::vector<torch::Tensor> answers;
+  for (int64_t n = 0; n < cases.frames.size(0); n += eval_options_.batch) {
+    const auto part = [&](const torch::Tensor& all) {
+      return all.slice(0, n, n + eval_options_.batch);
+    };
+    answers.push_back(forecast(
+        model, {part(cases.frames), part(cases.alpha), part(cases.dt)}, {}));
+  }
+  return {{"fields", torch::cat(answers)}};
 }
 
 std::optional<PropagatorSubject> Forecast::propagator_subject(

@@ -34,6 +34,10 @@ std::unique_ptr<run::Experiment> make(
   return std::make_unique<run::Experiment>(document);
 }
 
+// With what a test lets a model see everything.
+const std::vector<std::string> kSeeing{"model.inputs=published",
+                                       "eval.protocol=published"};
+
 // A forecaster that knows the answer, or is off by a given amount.
 class Oracle : public models::Forecaster {
  public:
@@ -92,7 +96,7 @@ TEST(TasksForecast, ConstantErrorInEachTerm) {
 }
 
 TEST(TasksForecast, EvaluationMeasuresWhatItSays) {
-  const auto experiment = make();
+  const auto experiment = make(kSeeing);
   experiment->task().prepare(0, experiment->make_runtime());
   Oracle oracle(0.1);
   const auto result =
@@ -102,8 +106,38 @@ TEST(TasksForecast, EvaluationMeasuresWhatItSays) {
   EXPECT_NEAR(result.at("mse_late").get<double>(), 0.01, 1e-12);
   EXPECT_EQ(result.at("mse_per_frame").size(), 14u);
   EXPECT_EQ(result.at("shown_frames"), nlohmann::json({4, 7, 13}));
+  // mse + 0.1 (four edges) + 0.1 (initial); a constant has no residual.
+  EXPECT_NEAR(result.at("total_loss").get<double>(), 0.01 * (1 + 0.4 + 0.1),
+              1e-12);
   const auto& kept = result.at("baselines").at("last frame kept");
   EXPECT_GT(kept.at("mse_late"), kept.at("mse_early"));
+}
+
+// The heat-plate paper's weights and units, whatever the model learns with.
+TEST(TasksForecast, TheTotalLossIsThePapers) {
+  auto overrides = kSeeing;
+  const auto paper = make(overrides);
+  for (const char* key : {"loss.mse=3", "loss.physics=0.1",
+                          "loss.physics_units=step", "eval.batch=2"}) {
+    overrides.emplace_back(key);
+  }
+  const auto other = make(overrides);
+  const auto runtime = paper->make_runtime();
+  paper->task().prepare(0, runtime);
+  other->task().prepare(0, runtime);
+  const auto model = paper->make_model(runtime);
+  const auto all = torch::arange(3, torch::kInt64);
+  const double expected =
+      paper->task().loss(*model, data::Split::kTest, all).total.item<double>();
+  for (const auto* experiment : {paper.get(), other.get()}) {
+    const auto result =
+        experiment->task().evaluate(*model, data::Split::kTest).numbers;
+    EXPECT_NEAR(result.at("total_loss").get<double>(), expected,
+                1e-12 * expected);
+    EXPECT_GT(result.at("total_loss"), result.at("mse"));
+    EXPECT_NEAR(result.at("total_loss_terms").at("mse").get<double>(),
+                result.at("mse").get<double>(), 1e-12);
+  }
 }
 
 TEST(TasksForecast, BaselinesByHand) {
@@ -188,23 +222,35 @@ TEST(TasksExperiment, ContradictionsCarryTheirPlace) {
   EXPECT_THROW(make({"model.name=heat"}), ConfigError);
 }
 
-TEST(TasksForecast, ThePublishedNumberIsOfItsOwnPlateOnly) {
+// Autoregressive models as the MSE, the others as the total loss.
+TEST(TasksForecast, ThePublishedNumberIsOfItsOwnPlateAndMetricOnly) {
+  using Claim = std::map<std::string, double>;
   const auto published = [&](const std::vector<std::string>& overrides) {
-    const auto experiment = make(overrides);
+    auto all = kSeeing;
+    all.insert(all.end(), overrides.begin(), overrides.end());
+    const auto experiment = make(all);
     experiment->task().prepare(0, experiment->make_runtime());
     Oracle oracle(0.1);
-    return experiment->task().evaluate(oracle, data::Split::kTest).published;
+    const auto evaluation =
+        experiment->task().evaluate(oracle, data::Split::kTest);
+    Claim claim;
+    for (const auto& metric :
+         Evaluation::from_json(evaluation.to_json()).metrics) {
+      if (metric.published) claim[metric.name] = *metric.published;
+    }
+    return claim;
   };
   const auto with = [&](const std::string& key) {
     return published({"plate.rows=26", "plate.cols=26", "plate.frames=401",
                       "model.visible=5", "data.cases=10", key});
   };
-  EXPECT_EQ(with("model.mask=block"), 1.13e-6);
-  EXPECT_EQ(with("model.mask=causal"), 3.2e-7);
-  EXPECT_EQ(with("plate.configuration=challenge-1"), 8.43e-7);
-  EXPECT_FALSE(with("plate.time_step=fixed"));
-  EXPECT_FALSE(with("plate.rows=27"));
-  EXPECT_FALSE(published({}));
+  EXPECT_EQ(with("model.mask=block"), (Claim{{"total loss", 1.13e-6}}));
+  EXPECT_EQ(with("model.mask=causal"), (Claim{{"MSE", 3.2e-7}}));
+  EXPECT_EQ(with("plate.configuration=challenge-1"),
+            (Claim{{"total loss", 8.43e-7}}));
+  EXPECT_EQ(with("plate.time_step=fixed"), Claim());
+  EXPECT_EQ(with("plate.rows=27"), Claim());
+  EXPECT_EQ(published({}), Claim());
 }
 
 TEST(TasksForecast, UnitsOfAModelComeFromTheTrainingSplit) {
