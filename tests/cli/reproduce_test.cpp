@@ -75,7 +75,7 @@ TEST_F(Reproduce, ABenchNamesACommitToo) {
         std::pair("", "nobody knows from which commit"),
         std::pair("c5750ba090ad", "bench/ is not that of")}) {
     const auto outcome = compare(commit);
-    EXPECT_EQ(outcome.status, 1) << outcome.output;
+    EXPECT_EQ(outcome.status, 2) << outcome.output;
     EXPECT_NE(outcome.output.find(reason), std::string::npos) << outcome.output;
     EXPECT_NE(outcome.output.find("--draft"), std::string::npos);
   }
