@@ -8,7 +8,6 @@ set(PACKAGE_DIR ${CMAKE_INSTALL_LIBDIR}/cmake/propagator)
 install(TARGETS propagator EXPORT propagatorTargets)
 install(TARGETS propagator_program DESTINATION ${CMAKE_INSTALL_BINDIR})
 install(DIRECTORY ${PROJECT_SOURCE_DIR}/propagator
-        ${PROJECT_BINARY_DIR}/generated/propagator
         DESTINATION ${CMAKE_INSTALL_INCLUDEDIR}
         FILES_MATCHING PATTERN "*.h"
         PATTERN "cli" EXCLUDE)

@@ -1,14 +1,20 @@
-# The version that `propagator info` and every result.json carry: the project's
-# number and, in a git checkout, the commit (with + when files were changed).
+# Says from which sources the program is built: writes OUTPUT, a C++ file with
+# VERSION and the commit of SOURCE (with + where what makes the numbers was
+# changed since; where there is no git, COMMIT as it was given). A step of every
+# build, since commits come between builds; the file is only touched where it
+# says something new.
 
 find_package(Git QUIET)
-set(PROPAGATOR_COMMIT "")
-if(GIT_FOUND)
+if(GIT_FOUND AND EXISTS ${SOURCE}/.git)
+  set(git ${GIT_EXECUTABLE} --no-optional-locks -C ${SOURCE})
+  execute_process(COMMAND ${git} rev-parse --short=12 HEAD
+    OUTPUT_VARIABLE COMMIT OUTPUT_STRIP_TRAILING_WHITESPACE ERROR_QUIET)
   execute_process(
-    COMMAND ${GIT_EXECUTABLE} describe --always --abbrev=12 --dirty=+
-    WORKING_DIRECTORY ${PROJECT_SOURCE_DIR}
-    OUTPUT_VARIABLE PROPAGATOR_COMMIT OUTPUT_STRIP_TRAILING_WHITESPACE
-    ERROR_QUIET)
+    COMMAND ${git} status --porcelain --
+            CMakeLists.txt bench cmake configs problems propagator
+    OUTPUT_VARIABLE changes ERROR_QUIET)
+  if(COMMIT AND changes)
+    string(APPEND COMMIT "+")
+  endif()
 endif()
-configure_file(${PROJECT_SOURCE_DIR}/cmake/version.h.in
-               ${PROJECT_BINARY_DIR}/generated/propagator/core/version.h @ONLY)
+configure_file(${SOURCE}/propagator/core/version.cpp.in ${OUTPUT} @ONLY)

@@ -170,7 +170,7 @@ void print_json(const Measured& m) {
            {"threads", m.threads},
            {"machine", machine_name(m.runtime.device)},
            {"libtorch", TORCH_VERSION},
-           {"code", fmt::format("{} {}", kVersion, kCommit)},
+           {"code", code_version()},
            {"operations_per_second", m.limits->operations},
            {"bytes_per_second", m.limits->bytes},
            {"benches", array_of(m.benches)}};

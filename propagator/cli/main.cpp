@@ -63,7 +63,7 @@ int main(int argc, char** argv) {
       "Transformers for physics: train them, test them, use them.\n"
       "Start with `propagator list` and `propagator train forecast/quick`."};
   app.name("propagator");
-  app.set_version_flag("--version", std::string(kVersion) + " " + kCommit);
+  app.set_version_flag("--version", code_version());
   app.failure_message([](const CLI::App*, const CLI::Error& error) {
     return fmt::format("error: {}\nhint: --help explains\n", error.what());
   });

@@ -45,8 +45,9 @@ int print_rows(const std::vector<run::RowResult>& rows) {
   for (const auto& [name, summary, max, inside, leaks] : rows) {
     good = good && inside && !leaks;
     const auto& published = summary.at("document");
-    table.row({name, summary.at("mode"), summary.at("metric"),
-               report::scientific(summary.at("value")),
+    const bool draft = summary.at("draft");
+    table.row({name + (draft ? " (draft)" : ""), summary.at("mode"),
+               summary.at("metric"), report::scientific(summary.at("value")),
                published.is_null() ? "-" : report::scientific(published),
                max == 0 ? "-"
                         : fmt::format("{} {:.2e}",
@@ -85,8 +86,9 @@ void add_reproduce(CLI::App& app, Action& action) {
       "its metric that\ncounts as reproduced; a row outside it, or one that "
       "calls itself honest and leaks, ends\nthe program with 6. What is "
       "trained already is not trained again, and a row that was\nstopped goes "
-      "on.\nOUT has TASK/ROW.json of each row, and "
-      "in OUT/figures several rows "
+      "on: with the same program on the same kind of machine, since a row "
+      "names\none commit and has seeds of one code.\n"
+      "OUT has TASK/ROW.json of each row, and in OUT/figures several rows "
       "side by side.\n"
       "Examples:\n"
       "  propagator reproduce forecast/base-block --device cuda --precision "
@@ -107,6 +109,12 @@ void add_reproduce(CLI::App& app, Action& action) {
       ->capture_default_str();
   const auto* out = verb->add_option("--out", o->out, "Folder of the results")
                         ->capture_default_str();
+  verb->add_flag("--draft", o->request.draft,
+                 "Mark the rows as drafts: a program built from changed "
+                 "sources writes no others");
+  verb->add_flag("--retrain", o->request.retrain,
+                 "Train seeds again that are of another commit, machine or "
+                 "precision");
   o->overrides.add_to(*verb, Overrides::Subject::kNewRun);
   verb->callback([o, out, &action] {
     o->request.own_out = out->count() > 0;

@@ -5,6 +5,7 @@
 #include <sys/utsname.h>
 
 #include "propagator/core/process.h"
+#include "propagator/core/version.h"
 
 namespace propagator {
 namespace {
@@ -44,6 +45,13 @@ std::string machine_name(const c10::Device& device) {
   utsname system{};
   uname(&system);
   return fmt::format("{} {}", system.sysname, system.machine);
+}
+
+nlohmann::json computed_by(const Runtime& runtime) {
+  return {{"code", code_version()},
+          {"machine", machine_name(runtime.device)},
+          {"device", c10::DeviceTypeName(runtime.device.type(), true)},
+          {"precision", config::name_of(runtime.precision)}};
 }
 
 }  // namespace propagator

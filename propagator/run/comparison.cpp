@@ -5,6 +5,7 @@
 
 #include "propagator/core/error.h"
 #include "propagator/core/files.h"
+#include "propagator/core/version.h"
 #include "propagator/report/report.h"
 #include "propagator/run/test.h"
 #include "propagator/train/history.h"
@@ -67,7 +68,8 @@ report::Table number_table(const std::vector<ComparedRun>& runs) {
   }
   std::vector<std::string> header{"run", "mode"};
   header.insert(header.end(), names.begin(), names.end());
-  for (const char* name : {"leaks", "parameters", "training (s)", "device"}) {
+  for (const char* name : {"leaks", "parameters", "training (s)", "device",
+                           "machine", "seed", "code"}) {
     header.push_back(name);
   }
   report::Table table(header);
@@ -82,9 +84,11 @@ report::Table number_table(const std::vector<ComparedRun>& runs) {
     }
     cells.push_back(
         run.result.audit.is_null() ? "-" : cell(run.result.audit, "leaks"));
-    for (const char* key : {"parameters", "training_seconds", "device"}) {
+    for (const char* key :
+         {"parameters", "training_seconds", "device", "machine", "seed"}) {
       cells.push_back(cell(run.result.record, key));
     }
+    cells.push_back(code_text(cell(run.result.record, "code")));
     table.row(cells);
   }
   return table;

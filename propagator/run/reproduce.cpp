@@ -7,6 +7,8 @@
 #include "propagator/core/error.h"
 #include "propagator/core/files.h"
 #include "propagator/core/log.h"
+#include "propagator/core/machine.h"
+#include "propagator/core/version.h"
 #include "propagator/report/gnuplot.h"
 #include "propagator/run/configurations.h"
 #include "propagator/run/train.h"
@@ -66,6 +68,9 @@ std::vector<Row> find_rows(const std::vector<std::string>& asked) {
   return rows;
 }
 
+// Between the seed of a run and that of its second test.
+constexpr int64_t kSecondTest = 1'000'000;
+
 std::string run_name(const Row& row, int64_t seed) {
   return fmt::format("{}-seed-{}", row.file.stem().string(), seed);
 }
@@ -94,29 +99,91 @@ std::unique_ptr<Experiment> experiment_of(const Row& row,
       "give it folders of its own: --out FOLDER --runs FOLDER");
 }
 
-// One training of a row; nothing if it was asked to stop.
-std::optional<TestResult> run_seed(const ReproduceRequest& request,
-                                   const Row& row, int64_t seed,
-                                   Observer& observer) {
+// One training of a row.
+struct Seed {
+  fs::path folder;
+  config::Document document;
+  bool retrain = false;  // what is there is not of this program or machine
+};
+
+// "0.1.0 c5750ba090ac on NVIDIA H200 (cuda, tf32)"
+std::string computer_text(const json& computed_by) {
+  if (computed_by.empty()) return "an older program";
+  const auto part = [&](const char* key) {
+    return computed_by.at(key).get<std::string>();
+  };
+  return fmt::format("{} on {} ({}, {})", part("code"), part("machine"),
+                     part("device"), part("precision"));
+}
+
+// What has computed a run so far: its training and its test.
+json computers_of(const train::RunDirectory& run) {
+  const auto record = run.read_result();
+  if (!record.empty()) {
+    auto all = record.value(train::kTrainedBy, json::array());
+    json& test = all.emplace_back(json::object());
+    for (const char* key : {"code", "machine", "device", "precision"}) {
+      test[key] = record.value(key, "-");
+    }
+    const auto device = test.at("device").get<std::string>();
+    test["device"] = device.substr(0, device.find(':'));
+    return all;
+  }
+  const auto checkpoints = train::list_checkpoints(run.checkpoints());
+  return checkpoints.empty()
+             ? json::array()
+             : train::trained_by(train::load_state(checkpoints.back()));
+}
+
+// UsageError if what is there must neither be taken for this seed nor be
+// replaced.
+Seed plan_seed(const ReproduceRequest& request, const Row& row, int64_t seed) {
   auto document = document_of(row, request);
   if (request.settings) request.settings(document);
   document.set("seed", std::to_string(seed), "--seeds");
   document.set("name", run_name(row, seed), "the row's name");
-  Experiment experiment(document);
-  if (request.time_limit) experiment.limit_time(*request.time_limit);
-  const auto path = request.runs / run_name(row, seed);
-  if (!fs::exists(path)) return train(experiment, path, false, observer).result;
-  const auto there = train::RunDirectory::open(path);
+  Seed planned{.folder = request.runs / run_name(row, seed),
+               .document = document};
+  const Experiment experiment(document);
+  if (!fs::exists(planned.folder)) return planned;
+  const auto there = train::RunDirectory::open(planned.folder);
   if (Experiment(there.read_config()).hash() != experiment.hash()) {
     throw UsageError(
-        fmt::format("{} is of another configuration", path.string()),
+        fmt::format("{} is of another configuration", planned.folder.string()),
         "remove it, or give another folder with --runs");
   }
+  const auto now = computed_by(experiment.make_runtime());
+  for (const auto& computer : computers_of(there)) {
+    if (computer == now) continue;
+    if (!request.retrain) {
+      throw UsageError(
+          fmt::format("{} is of {}, and this is {}: they are not one row",
+                      planned.folder.string(), computer_text(computer),
+                      computer_text(now)),
+          "go on with that one, train such seeds again with --retrain, or "
+          "give another folder with --runs");
+    }
+    planned.retrain = true;
+  }
+  return planned;
+}
+
+// Nothing if it was asked to stop.
+std::optional<TestResult> run_seed(const ReproduceRequest& request,
+                                   const Seed& seed, Observer& observer) {
+  const auto& folder = seed.folder;
+  if (seed.retrain) log::info("{}: training it again", folder.string());
+  if (seed.retrain || !fs::exists(folder)) {
+    Experiment experiment(seed.document);
+    if (request.time_limit) experiment.limit_time(*request.time_limit);
+    return train(experiment, folder, seed.retrain, observer).result;
+  }
+  const auto there = train::RunDirectory::open(folder);
   if (auto result = read_result(there, {.change = request.where})) {
-    log::info("{} is there already", path.string());
+    log::info("{} is there already", folder.string());
     return result;
   }
-  return resume(path,
+  return resume(folder,
                 {.change = request.where, .time_limit = request.time_limit},
                 observer)
       .result;
@@ -149,17 +216,29 @@ size_t median_of(const Experiment& experiment,
   return values[(values.size() - 1) / 2].second;
 }
 
+json seed_numbers(const TestResult& result) {
+  json numbers{{"seed", result.record.at("seed")},
+               {"training_seconds", result.record.at("training_seconds")}};
+  for (const auto& metric : result.evaluation.metrics) {
+    numbers["metrics"][metric.name] = metric.value;
+  }
+  return numbers;
+}
+
 // The row's file under results/: the median over seeds beside the paper's
-// number, and the whole result of the seed that has it.
+// number, all numbers of every seed, and the whole result of the one that has
+// the median.
 json summarise(const ReproduceRequest& request, const Row& row,
                const Experiment& experiment,
                const std::vector<TestResult>& results,
                const TestResult& typical) {
   std::vector<double> seeds;
+  json per_seed;
   int64_t failed = 0;
   double seconds = 0;
   for (const auto& result : results) {
     seeds.push_back(metric_of(experiment, result).value);
+    per_seed.push_back(seed_numbers(result));
     failed += result.evaluation.failed;
     seconds += result.record.at("training_seconds").get<double>();
   }
@@ -176,14 +255,17 @@ json summarise(const ReproduceRequest& request, const Row& row,
           {"document", published ? json(*published) : nullptr},
           {"band", {0, experiment.reproduce().max}},
           {"seeds", seeds},
+          {"per_seed", per_seed},
           {"failed", failed},
           {"device", record.at("device")},
+          {"machine", record.at("machine")},
           {"precision", record.at("precision")},
           {"seconds", seconds},
           {"command", fmt::format("propagator reproduce {}{}", row.name,
                                   request.arguments)},
           {"config_sha256", record.at("config_sha256")},
           {"code", record.at("code")},
+          {"draft", request.draft},
           {"result", record}};
 }
 
@@ -218,6 +300,91 @@ void draw_rows(const fs::path& out, const tasks::Task& task,
   }
 }
 
+void expect_a_commit(const ReproduceRequest& request) {
+  if (request.draft || names_a_commit(code_version())) return;
+  throw UsageError(
+      std::string(kCommit).empty()
+          ? "nobody knows from which commit this program was built, and a row "
+            "names one"
+          : fmt::format("this program was built from changed sources ({}), and "
+                        "a row names a commit",
+                        kCommit),
+      "build it from a commit, or mark the row as a draft with --draft");
+}
+
+struct PlannedRow {
+  Row row;
+  std::unique_ptr<Experiment> experiment;
+  std::vector<Seed> seeds = {};
+};
+
+PlannedRow plan_row(const ReproduceRequest& request, const Row& row) {
+  PlannedRow planned{.row = row, .experiment = experiment_of(row, request)};
+  const int64_t first = planned.experiment->run().seed;
+  const int64_t seeds =
+      request.seeds > 0 ? request.seeds : planned.experiment->reproduce().seeds;
+  for (int64_t n = 0; n < seeds; ++n) {
+    planned.seeds.push_back(plan_seed(request, row, first + n));
+  }
+  return planned;
+}
+
+// The row's metric on test data that nobody has looked at, which another seed
+// makes: nothing in a recipe can have been chosen for them.
+void add_second_test(const ReproduceRequest& request, const PlannedRow& planned,
+                     json& summary) {
+  if (!planned.experiment->task().draws_test()) return;
+  std::vector<double> values;
+  for (const auto& seed : planned.seeds) {
+    const auto run = open(seed.folder, {.change = request.where});
+    run.prepare_data(run.experiment().run().seed + kSecondTest);
+    values.push_back(metric_of(*planned.experiment,
+                               test_model(run.experiment(), run.model(),
+                                          run.runtime(), data::Split::kTest))
+                         .value);
+  }
+  auto sorted = values;
+  std::ranges::sort(sorted);
+  summary["second_test"] = {
+      {"value", sorted[(sorted.size() - 1) / 2]},
+      {"seeds", values},
+      {"data_seed", fmt::format("seed + {}", kSecondTest)}};
+}
+
+// A row as it was reproduced, and as its figures need it.
+struct FinishedRow {
+  RowResult result;
+  tasks::ReproducedRow drawn;
+};
+
+// Nothing if it was asked to stop.
+std::optional<FinishedRow> reproduce_row(const ReproduceRequest& request,
+                                         const PlannedRow& planned,
+                                         Observer& observer) {
+  const auto& [row, experiment, seeds] = planned;
+  std::vector<TestResult> results;
+  for (const auto& seed : seeds) {
+    auto result = run_seed(request, seed, observer);
+    if (!result) return std::nullopt;
+    results.push_back(std::move(*result));
+  }
+  const size_t median = median_of(*experiment, results);
+  auto summary = summarise(request, row, *experiment, results, results[median]);
+  add_second_test(request, planned, summary);
+  const auto file = request.out / (row.name + ".json");
+  write_file_atomically(file, summary.dump(2) + "\n");
+  log::info("written {}", file.string());
+  const double max = experiment->reproduce().max;
+  const auto folder = seeds[median].folder;
+  return FinishedRow{
+      {row.name, summary, max,
+       max == 0 || summary.at("value").get<double>() <= max,
+       std::ranges::any_of(results, &TestResult::leaks_though_honest)},
+      {row.file.stem().string(), summary,
+       train::read_history(folder / "metrics.jsonl"),
+       [folder, where = request.where] { return maps_of(folder, where); }}};
+}
+
 }  // namespace
 
 Reproduced reproduce(const ReproduceRequest& request, Observer& observer) {
@@ -226,40 +393,21 @@ Reproduced reproduce(const ReproduceRequest& request, Observer& observer) {
     throw UsageError(
         fmt::format("--out: {} is not a folder", request.out.string()));
   }
+  std::vector<PlannedRow> plan;
+  for (const auto& row : find_rows(request.rows)) {
+    plan.push_back(plan_row(request, row));
+  }
+  expect_a_commit(request);
   Reproduced reproduced;
   std::vector<tasks::ReproducedRow> drawn;
-  std::unique_ptr<Experiment> experiment;
-  for (const auto& row : find_rows(request.rows)) {
-    experiment = experiment_of(row, request);
-    const int64_t first = experiment->run().seed;
-    const int64_t seeds =
-        request.seeds > 0 ? request.seeds : experiment->reproduce().seeds;
-    std::vector<TestResult> results;
-    for (int64_t n = 0; n < seeds; ++n) {
-      auto result = run_seed(request, row, first + n, observer);
-      reproduced.stopped = !result;
-      if (!result) return reproduced;
-      results.push_back(std::move(*result));
-    }
-    const size_t median = median_of(*experiment, results);
-    const auto summary =
-        summarise(request, row, *experiment, results, results[median]);
-    const auto folder =
-        request.runs / run_name(row, first + static_cast<int64_t>(median));
-    drawn.push_back(
-        {row.file.stem().string(), summary,
-         train::read_history(folder / "metrics.jsonl"),
-         [folder, where = request.where] { return maps_of(folder, where); }});
-    const auto file = request.out / (row.name + ".json");
-    write_file_atomically(file, summary.dump(2) + "\n");
-    log::info("written {}", file.string());
-    const double max = experiment->reproduce().max;
-    reproduced.rows.push_back(
-        {row.name, summary, max,
-         max == 0 || summary.at("value").get<double>() <= max,
-         std::ranges::any_of(results, &TestResult::leaks_though_honest)});
+  for (const auto& planned : plan) {
+    auto finished = reproduce_row(request, planned, observer);
+    reproduced.stopped = !finished;
+    if (!finished) return reproduced;
+    reproduced.rows.push_back(std::move(finished->result));
+    drawn.push_back(std::move(finished->drawn));
   }
-  draw_rows(request.out, experiment->task(), drawn);
+  draw_rows(request.out, plan.back().experiment->task(), drawn);
   return reproduced;
 }
 

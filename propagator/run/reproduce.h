@@ -17,6 +17,10 @@ struct ReproduceRequest {
   // makes it another row and needs an `own_out`.
   Change where = {}, how = {}, settings = {};
   bool own_out = false;
+  // Of a program whose sources are not those of a commit: the rows say so.
+  bool draft = false;
+  // Seeds of other code, another machine or precision are trained again.
+  bool retrain = false;
   std::optional<double> time_limit = {};  // s
   std::string arguments = "";  // as typed behind the row, for its file
 };
@@ -31,7 +35,10 @@ struct RowResult {
 
 // Trains and tests each row with its seeds, or takes up what is there, and
 // writes OUT/TASK/ROW.json and the figures of the rows. `stopped` if it was
-// asked to stop, with a good checkpoint.
+// asked to stop, with a good checkpoint. A row names a commit and has seeds of
+// one code, one kind of machine and one precision: UsageError, before anything
+// is trained, for what is there of others, and for a program that was built
+// from changed sources, unless the request allows it.
 struct Reproduced {
   std::vector<RowResult> rows;
   bool stopped = false;

@@ -56,9 +56,9 @@ Run::Run(const fs::path& folder, const OpenOptions& options)
   surrogate_ = task.surrogate(model_, runtime_);
 }
 
-void Run::prepare_data() const {
+void Run::prepare_data(std::optional<int64_t> seed) const {
   const RuntimeScope scope(runtime_, experiment_->run().threads);
-  experiment_->task().prepare(experiment_->run().seed, runtime_);
+  experiment_->task().prepare(seed.value_or(experiment_->run().seed), runtime_);
 }
 
 std::unique_ptr<Experiment> changed_experiment(

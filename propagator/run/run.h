@@ -2,6 +2,7 @@
 
 #include <functional>
 #include <memory>
+#include <optional>
 #include <string>
 
 #include "propagator/core/observer.h"
@@ -51,8 +52,9 @@ class Run {
     return surrogate_->apply(inputs);
   }
 
-  // Makes or opens the task's data, for tests and pages.
-  void prepare_data() const;
+  // Makes or opens the task's data, for tests and pages: with the run's seed,
+  // or with another one.
+  void prepare_data(std::optional<int64_t> seed = std::nullopt) const;
 
  private:
   std::unique_ptr<train::RunDirectory> directory_;

@@ -3,6 +3,7 @@
 #include "propagator/core/error.h"
 #include "propagator/core/files.h"
 #include "propagator/core/progress.h"
+#include "propagator/core/version.h"
 #include "propagator/explain/explanation.h"
 #include "propagator/run/history_figures.h"
 #include "propagator/tasks/drawing.h"
@@ -27,8 +28,11 @@ std::vector<std::pair<std::string, std::string>> facts_of(const json& record) {
   std::vector<std::pair<std::string, std::string>> facts;
   for (const char* key :
        {"mode", "network", "parameters", "steps", "device", "precision",
-        "threads", "machine", "libtorch", "seed", "code"}) {
+        "threads", "machine", "libtorch", "seed"}) {
     if (record.contains(key)) facts.emplace_back(key, shown(record.at(key)));
+  }
+  if (record.contains("code")) {
+    facts.emplace_back("code", code_text(shown(record.at("code"))));
   }
   if (record.contains("training_seconds")) {
     facts.emplace_back("training",

@@ -7,7 +7,6 @@
 #include "propagator/core/error.h"
 #include "propagator/core/log.h"
 #include "propagator/core/machine.h"
-#include "propagator/core/version.h"
 #include "propagator/explain/leak_audit.h"
 #include "propagator/nn/init.h"
 #include "propagator/tasks/explainable.h"
@@ -22,14 +21,13 @@ constexpr const char* kMode = "mode";
 constexpr const char* kHash = "config_sha256";  // in all results of ours
 
 json provenance(const Experiment& experiment, const Runtime& runtime) {
-  return {{kHash, experiment.hash()},
-          {"code", fmt::format("{} {}", kVersion, kCommit)},
-          {"seed", experiment.run().seed},
-          {"device", runtime.device_name()},
-          {"precision", config::name_of(runtime.precision)},
-          {"threads", at::get_num_threads()},
-          {"machine", machine_name(runtime.device)},
-          {"libtorch", TORCH_VERSION}};
+  auto origin = computed_by(runtime);
+  origin.update({{kHash, experiment.hash()},
+                 {"seed", experiment.run().seed},
+                 {"device", runtime.device_name()},
+                 {"threads", at::get_num_threads()},
+                 {"libtorch", TORCH_VERSION}});
+  return origin;
 }
 
 // Null where the task has no leak to look for.

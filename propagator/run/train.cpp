@@ -124,6 +124,7 @@ void test_and_draw(const Experiment& experiment, torch::nn::Module& model,
   result.record["steps"] = trained.steps;
   result.record["best_step"] = trained.best_step;
   result.record["training_seconds"] = trained.seconds;
+  result.record[train::kTrainedBy] = trained.trained_by;
   write_result(run, result);
   if (!experiment.report().page) return;
   log::info("tested; writing the page");
@@ -168,6 +169,7 @@ Trained train_and_test(const Experiment& experiment,
   trained.steps = trainer.step();
   trained.best_step = trainer.best_step();
   trained.seconds = trainer.seconds();
+  trained.trained_by = trainer.trained_by();
   if (trained.reason == train::StopReason::kTimeLimit ||
       trained.reason == train::StopReason::kRequest) {
     log_stop(trained, trainer, options.time_limit);

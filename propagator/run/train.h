@@ -11,7 +11,8 @@ struct Trained {
   std::filesystem::path folder;  // of the run
   train::StopReason reason = train::StopReason::kFinished;
   int64_t steps = 0, best_step = 0;
-  double seconds = 0;  // of training, earlier sessions included
+  double seconds = 0;              // of training, earlier sessions included
+  nlohmann::json trained_by = {};  // code, machine, precision of each session
   // The rest only if it was not stopped before its end.
   std::optional<TestResult> result = {};
   nlohmann::json explanation = {};  // numbers of what the model has learned

@@ -49,6 +49,8 @@ class Task : public train::Trainable {
   // Gives a new model what it takes from the training data before it learns.
   virtual void calibrate(torch::nn::Module&) {}
 
+  // Whether another seed makes other data to test on.
+  virtual bool draws_test() const { return false; }
   virtual Evaluation evaluate(torch::nn::Module& model, data::Split split) = 0;
   // The model as a function, which works without the task and its data; the
   // model is in its place in the runtime, and nobody trains it any more.

@@ -64,6 +64,18 @@ std::map<std::string, std::string> read_verified(
   return files;
 }
 
+nlohmann::json parse_state(const std::string& text, const fs::path& file) {
+  auto state = nlohmann::json::parse(text, nullptr,
+                                     /*allow_exceptions=*/false);
+  if (state.is_object() &&
+      state.value("step", nlohmann::json()).is_number_integer()) {
+    return state;
+  }
+  throw DataError(
+      fmt::format("{} is damaged: it does not say the step", file.string()),
+      hint_for_damage());
+}
+
 }  // namespace
 
 void save_checkpoint(const fs::path& directory, const Checkpoint& checkpoint) {
@@ -98,19 +110,22 @@ Checkpoint load_checkpoint(const fs::path& directory) {
   checkpoint.best = tensors(kBest);
   checkpoint.optimizer = tensors(kOptimizer);
   checkpoint.config = files.at(kConfig);
-  checkpoint.state = nlohmann::json::parse(files.at(kState), nullptr,
-                                           /*allow_exceptions=*/false);
-  if (!checkpoint.state.is_object() ||
-      !checkpoint.state.value("step", nlohmann::json()).is_number_integer()) {
-    throw DataError(fmt::format("{} is damaged: it does not say the step",
-                                (directory / kState).string()),
-                    hint_for_damage());
-  }
+  checkpoint.state = parse_state(files.at(kState), directory / kState);
   return checkpoint;
 }
 
 std::string load_config(const fs::path& directory) {
   return read_verified(directory, {kConfig}).at(kConfig);
+}
+
+nlohmann::json load_state(const fs::path& directory) {
+  return parse_state(read_verified(directory, {kState}).at(kState),
+                     directory / kState);
+}
+
+nlohmann::json trained_by(const nlohmann::json& state) {
+  return state.value(kTrainedBy,
+                     nlohmann::json::array({nlohmann::json::object()}));
 }
 
 NamedTensors load_weights(const fs::path& directory, Weights which) {

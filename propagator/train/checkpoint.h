@@ -31,8 +31,14 @@ void save_checkpoint(const std::filesystem::path& directory,
 // DataError if a file is missing, cut, changed, or not what it should be.
 Checkpoint load_checkpoint(const std::filesystem::path& directory);
 
-// Only the configuration.
+// Only the configuration, or the state.
 std::string load_config(const std::filesystem::path& directory);
+nlohmann::json load_state(const std::filesystem::path& directory);
+
+// What has trained until this state: a `computed_by` of each, an empty one for
+// an older program, which did not say.
+inline constexpr const char* kTrainedBy = "trained_by";
+nlohmann::json trained_by(const nlohmann::json& state);
 
 // Only the weights, after the last step or of the best validation, for those
 // who use the model and do not train on.

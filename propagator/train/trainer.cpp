@@ -4,12 +4,14 @@
 #include <torch/types.h>
 #include <torch/utils.h>
 
+#include <algorithm>
 #include <cmath>
 #include <limits>
 
 #include "propagator/core/error.h"
 #include "propagator/core/files.h"
 #include "propagator/core/log.h"
+#include "propagator/core/machine.h"
 #include "propagator/core/progress.h"
 
 namespace propagator::train {
@@ -116,6 +118,7 @@ void Trainer::restore(const Checkpoint& checkpoint) {
                       : state.at("best").at("value").get<double>();
     validations_without_gain_ = state.at("validations_without_gain");
     seconds_before_ = state.at("seconds");
+    trained_by_ = train::trained_by(state);
   } catch (const nlohmann::json::exception&) {
     throw DataError(
         "state.json is damaged: it lacks what a training needs to go on");
@@ -140,6 +143,12 @@ void Trainer::take_over(RunDirectory& run) {
     }
   }
   metrics_ = std::make_unique<MetricsFile>(run.metrics(), step_);
+  if (is_done()) return;
+  const auto now = computed_by(runtime_);
+  if (std::find(trained_by_.begin(), trained_by_.end(), now) ==
+      trained_by_.end()) {
+    trained_by_.push_back(now);
+  }
 }
 
 StopReason Trainer::run(RunDirectory& run) {
@@ -357,7 +366,8 @@ void Trainer::save() {
        {{"step", best_step_},
         {"value", has_best ? nlohmann::json(best_value_) : nullptr}}},
       {"validations_without_gain", validations_without_gain_},
-      {"seconds", seconds()}};
+      {"seconds", seconds()},
+      {kTrainedBy, trained_by_}};
   finish_saving();
   saving_ = std::async(
       std::launch::async,

@@ -35,6 +35,9 @@ class Trainer {
   int64_t step() const { return step_; }
   int64_t best_step() const { return best_step_; }  // of the best validation
   double seconds() const;  // of training, earlier sessions included
+  // What trained it, earlier sessions included: each `computed_by` once, and
+  // an empty one for an older program, which did not say.
+  const nlohmann::json& trained_by() const { return trained_by_; }
   // Puts the weights of the best validation into the model.
   void load_best();
 
@@ -89,6 +92,7 @@ class Trainer {
   int64_t validations_without_gain_ = 0;
   NamedTensors best_;
   double seconds_before_ = 0;
+  nlohmann::json trained_by_ = nlohmann::json::array();
   int64_t saved_step_ = -1;
   bool due_ = false;  // a checkpoint, after this step
   Stopwatch clock_, since_saved_;

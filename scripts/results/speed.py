@@ -1,5 +1,5 @@
 """Timings beside other libraries, and the tables of docs/bench.md."""
-from common import fill, load
+from common import commit, fill, head, load, machine
 
 ORDER = 9
 
@@ -31,15 +31,17 @@ def work(r):
 
 
 def place(r):
-    machine = r.get("machine")
-    return ", ".join(filter(None, [
-        machine, r["device"] if not machine else None, r["precision"],
-        f"{r['threads']} threads" if r["device"] == "cpu" else None]))
+    threads = f"{r['threads']} threads" if r["device"] == "cpu" else ""
+    device = r["device"].partition(":")[0]
+    where = ", ".join(filter(None, [device, r["precision"], threads]))
+    return f"{machine(r)} | {where}"
 
 
 def bench_rows():
-    yield "| work | on | ours | fastest peer, as published | fastest peer | ours against published | against the fastest | of the nearer limit | over its products alone |"
-    yield "|---|---|---|---|---|---|---|---|---|"
+    yield from head("work", "machine", "on", "ours",
+                    "fastest peer, as published", "fastest peer",
+                    "ours against published", "against the fastest",
+                    "of the nearer limit", "over its products alone", "commit")
     for _, r in load("bench"):
         ours, peers, unit = times(r)
         published = [t for name, t in peers.items()
@@ -50,28 +52,31 @@ def bench_rows():
                f"| {ratio(r['ratio_published'])} | {ratio(r['ratio'])} "
                f"| {100 * r['share_of_limit']:.0f} % of "
                f"{r.get('bound_by', 'products')} "
-               f"| {ratio(r.get('floor_ratio'))} |")
+               f"| {ratio(r.get('floor_ratio'))} | {commit(r)} |")
 
 
 def peer_rows():
-    yield "| work | on | who | time | ours is faster by |"
-    yield "|---|---|---|---|---|"
+    yield from head("work", "machine", "on", "who", "time",
+                    "ours is faster by", "commit")
     for _, r in load("bench"):
         ours, peers, unit = times(r)
         start = f"| {work(r)} | {place(r)} "
-        yield f"{start}| ours | {time(ours, unit)} | |"
+        yield f"{start}| ours | {time(ours, unit)} | | {commit(r)} |"
         if r.get("floor_ms"):
             yield (f"{start}| its matrix products alone "
-                   f"| {time(r['floor_ms'], 'ms')} | |")
+                   f"| {time(r['floor_ms'], 'ms')} | | {commit(r)} |")
         for name in r["peers"]:
             value = peers.get(name)
             yield (f"{start}| {name} | {time(value, unit)} "
-                   f"| {ratio(value and value / ours)} |")
+                   f"| {ratio(value and value / ours)} | {commit(r)} |")
 
 
 def kernel_rows(result):
-    yield "| operator | ours | libtorch's operations | faster by | of the nearer limit |"
-    yield "|---|---|---|---|---|"
+    yield (f"On {machine(result)}, {result['device'].partition(':')[0]}, "
+           f"{result['precision']}; commit {commit(result)}.")
+    yield ""
+    yield from head("operator", "ours", "libtorch's operations", "faster by",
+                    "of the nearer limit")
     for k in result["kernels"]:
         if not k["has_kernel"]:
             continue
@@ -82,8 +87,8 @@ def kernel_rows(result):
 
 
 def gradient_rows():
-    yield "| points | products in | ours | peak memory | of the products' rate |"
-    yield "|---|---|---|---|---|"
+    yield from head("points", "products in", "ours", "peak memory",
+                    "of the products' rate", "machine", "commit")
     rows = [row for _, row in load("closure")]
     for row in sorted(rows, key=lambda row: (row["benches"][0]["cases"],
                                              row["precision"])):
@@ -91,7 +96,8 @@ def gradient_rows():
         yield (f"| {r['cases']} | {row['precision']} "
                f"| {r['median_ms']:.2f} ms "
                f"| {r['peak_memory_bytes'] / 2**30:.2f} GiB "
-               f"| {100 * r['share_of_products']:.0f} % |")
+               f"| {100 * r['share_of_products']:.0f} % | {machine(row)} "
+               f"| {commit(row)} |")
 
 
 def section():

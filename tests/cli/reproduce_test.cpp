@@ -7,7 +7,9 @@
 
 #include "command.h"
 #include "propagator/core/files.h"
+#include "propagator/core/version.h"
 #include "propagator/data/csv.h"
+#include "propagator/train/checkpoint.h"
 #include "testing.h"
 
 namespace propagator {
@@ -18,14 +20,138 @@ using testing::TemporaryFolder;
 class Reproduce : public ::testing::Test {
  protected:
   std::string path(const std::string& name) { return (folder / name).string(); }
+  nlohmann::json read(const std::string& name) {
+    return nlohmann::json::parse(read_file(folder / name));
+  }
+  // Drafts, since the program under test may be of a changed tree.
+  testing::Outcome tiny(const std::string& options) {
+    return testing::propagator(
+        "reproduce forecast/tiny --draft --runs " + path("rows") + " --out " +
+        path("results") + " -s train.max_steps=3 -s report.page=no " + options);
+  }
   TemporaryFolder folder;
 };
 
+TEST_F(Reproduce, ARowNamesACommitOrIsADraft) {
+  const auto info = nlohmann::json::parse(
+      testing::propagator("info --json 2>/dev/null").output);
+  const std::string commit = info.at("commit");
+  const auto outcome = testing::propagator(
+      "reproduce forecast/tiny -s train.max_steps=3 --runs " + path("rows") +
+      " --out " + path("results"));
+  if (names_a_commit("0.1.0 " + commit)) {
+    EXPECT_EQ(outcome.status, 0) << outcome.output;
+    EXPECT_EQ(outcome.output.find("draft"), std::string::npos);
+    EXPECT_EQ(read("results/forecast/tiny.json").at("draft"), false);
+  } else {
+    EXPECT_EQ(outcome.status, 2) << outcome.output;
+    EXPECT_NE(outcome.output.find("--draft"), std::string::npos);
+    EXPECT_FALSE(fs::exists(folder / "rows"));  // before anything is trained
+  }
+  const auto draft = tiny("");
+  EXPECT_EQ(draft.status, 0) << draft.output;
+  EXPECT_NE(draft.output.find("forecast/tiny (draft)"), std::string::npos);
+  const auto row = read("results/forecast/tiny.json");
+  EXPECT_EQ(row.at("draft"), true);
+  EXPECT_EQ(row.at("machine"), row.at("result").at("machine"));
+  EXPECT_EQ(row.at("per_seed")[0].at("metrics").at(row.at("metric")),
+            row.at("seeds")[0]);
+}
+
+TEST_F(Reproduce, ASecondTestIsOfOtherData) {
+  ASSERT_EQ(tiny("--seeds 2").status, 0);
+  const auto row = read("results/forecast/tiny.json");
+  const auto second = row.at("second_test").at("seeds");
+  ASSERT_EQ(second.size(), 2u);
+  for (size_t n = 0; n < 2; ++n) {
+    const double ours = row.at("seeds")[n], other = second[n];
+    EXPECT_NE(ours, other);
+    EXPECT_LT(std::abs(std::log(ours / other)), std::log(2.0)) << row;
+  }
+  ASSERT_EQ(tiny("--seeds 2").status, 0);  // from what is there
+  EXPECT_EQ(read("results/forecast/tiny.json").at("second_test").at("seeds"),
+            second);
+}
+
+// bench/compare asks the program before it measures.
+TEST_F(Reproduce, ABenchNamesACommitToo) {
+  const auto compare = [&](const std::string& commit) {
+    fs::create_directories(folder / "bin");
+    write_file_atomically(path("bin/propagator"),
+                          "#!/bin/sh\n[ \"$2\" = info ] || exit 9\n"
+                          "echo '{\"commit\": \"" +
+                              commit + "\"}'\n");
+    fs::permissions(folder / "bin/propagator", fs::perms::owner_all);
+    return testing::shell("$PROPAGATOR_CONFIGS/../bench/compare --build " +
+                          path("") + " --only locate-step-2");
+  };
+  for (const auto& [commit, reason] :
+       {std::pair("c5750ba090ac+", "from changed sources (c5750ba090ac+)"),
+        std::pair("", "nobody knows from which commit"),
+        std::pair("c5750ba090ad", "bench/ is not that of")}) {
+    const auto outcome = compare(commit);
+    EXPECT_EQ(outcome.status, 2) << outcome.output;
+    EXPECT_NE(outcome.output.find(reason), std::string::npos) << outcome.output;
+    EXPECT_NE(outcome.output.find("--draft"), std::string::npos);
+  }
+}
+
+// What is there of other code or another machine is neither taken into the row
+// nor lost; only --retrain replaces it.
+TEST_F(Reproduce, SeedsOfARowAreOfOneCodeAndMachine) {
+  ASSERT_EQ(tiny("--seeds 2").status, 0);
+  for (const auto& [key, other] :
+       {std::pair("code", "0.1.0 c5750ba090ac"), std::pair("machine", "Z80"),
+        std::pair("precision", "bf16"), std::pair("device", "cuda:0")}) {
+    auto result = read("rows/tiny-seed-1/result.json");
+    const auto ours = result.at(key);
+    result[key] = other;
+    write_file_atomically(path("rows/tiny-seed-1/result.json"), result.dump());
+    const auto refused = tiny("--seeds 2");
+    EXPECT_EQ(refused.status, 2) << key << refused.output;
+    EXPECT_NE(refused.output.find("--retrain"), std::string::npos);
+    EXPECT_EQ(read("rows/tiny-seed-1/result.json").at(key), other);
+    const auto again = tiny("--seeds 2 --retrain");
+    EXPECT_EQ(again.status, 0) << again.output;
+    EXPECT_NE(again.output.find("tiny-seed-0 is there already"),
+              std::string::npos)
+        << again.output;
+    EXPECT_EQ(read("rows/tiny-seed-1/result.json").at(key), ours) << key;
+  }
+}
+
+TEST_F(Reproduce, AStoppedSeedGoesOnWithTheSameCodeOnly) {
+  const std::string stop = "--time-limit 1e-9 -s train.checkpoint_every=1";
+  ASSERT_EQ(tiny(stop).status, 75);
+  const auto run = folder / "rows/tiny-seed-0";
+  const auto on = tiny("");
+  EXPECT_EQ(on.status, 0) << on.output;
+  EXPECT_NE(on.output.find("resuming at step 1"), std::string::npos)
+      << on.output;
+  EXPECT_EQ(read("rows/tiny-seed-0/result.json").at("trained_by").size(), 1u);
+
+  // As an older program, which did not say who trained, leaves it.
+  fs::remove_all(run);
+  ASSERT_EQ(tiny(stop).status, 75);
+  const auto checkpoint = train::list_checkpoints(run / "checkpoints").back();
+  auto saved = train::load_checkpoint(checkpoint);
+  saved.state.erase("trained_by");
+  fs::remove_all(checkpoint);
+  train::save_checkpoint(checkpoint, saved);
+  const auto refused = tiny("");
+  EXPECT_EQ(refused.status, 2) << refused.output;
+  EXPECT_NE(refused.output.find("an older program"), std::string::npos)
+      << refused.output;
+  const auto again = tiny("--retrain");
+  EXPECT_EQ(again.status, 0) << again.output;
+  EXPECT_EQ(read("rows/tiny-seed-0/result.json").at("trained_by").size(), 1u);
+}
+
 TEST_F(Reproduce, WritesTheRowAndTellsItsBand) {
   const auto reproduce = [&](const std::string& options) {
-    return testing::propagator("-q reproduce forecast/tiny --seeds 3 --runs " +
-                               path("rows") + " --out " + path("results") +
-                               " -s train.max_steps=6 " + options);
+    return testing::propagator(
+        "-q reproduce forecast/tiny --draft --seeds 3 --runs " + path("rows") +
+        " --out " + path("results") + " -s train.max_steps=6 " + options);
   };
   const auto good = reproduce("-s reproduce.max=1");
   EXPECT_EQ(good.status, 0) << good.output;
@@ -113,8 +239,8 @@ TEST_F(Reproduce, AnHonestRowThatLeaksEndsWith6) {
 
 TEST_F(Reproduce, SeedsBeginWhereTheyAreAskedTo) {
   const auto done = testing::propagator(
-      "-q reproduce forecast/tiny --seed 7 --seeds 2 --runs " + path("rows") +
-      " --out " + path("results") + " -s train.max_steps=3");
+      "-q reproduce forecast/tiny --draft --seed 7 --seeds 2 --runs " +
+      path("rows") + " --out " + path("results") + " -s train.max_steps=3");
   ASSERT_EQ(done.status, 0) << done.output;
   const auto row =
       nlohmann::json::parse(read_file(folder / "results/forecast/tiny.json"));
@@ -130,8 +256,8 @@ TEST_F(Reproduce, SeedsBeginWhereTheyAreAskedTo) {
 
 TEST_F(Reproduce, LabelsWhatItTrainedNotWhatTheFileSays) {
   const auto done =
-      testing::propagator("-q reproduce forecast/tiny --runs " + path("rows") +
-                          " --out " + path("results") +
+      testing::propagator("-q reproduce forecast/tiny --draft --runs " +
+                          path("rows") + " --out " + path("results") +
                           " -s train.max_steps=6 -s model.inputs=published"
                           " -s eval.protocol=published");
   ASSERT_EQ(done.status, 0) << done.output;
@@ -144,7 +270,7 @@ TEST_F(Reproduce, LabelsWhatItTrainedNotWhatTheFileSays) {
 TEST_F(Reproduce, SolveHasTheDocumentsNumberAndEverySeed) {
   const auto reproduce = [&](const std::string& rows) {
     return testing::propagator(
-        "-q reproduce '" + rows + "' --device cpu --seeds 2 --runs " +
+        "-q reproduce '" + rows + "' --draft --device cpu --seeds 2 --runs " +
         path("rows") + " --out " + path("results") +
         " -s points.per_axis=5 -s train.epochs=1 -s eval.per_axis=8 "
         "-s report.page=no");
@@ -190,7 +316,7 @@ std::map<std::string, std::vector<double>> blocks_of(const fs::path& file) {
 TEST_F(Reproduce, SolveDrawsTheFieldAndErrorOfTheMedianSeed) {
   const auto reproduce = [&](const std::string& options) {
     return testing::propagator("reproduce " + options +
-                               " --device cpu --runs " + path("rows") +
+                               " --draft --device cpu --runs " + path("rows") +
                                " --out " + path("results") +
                                " -s points.per_axis=5 -s train.epochs=1 "
                                "-s eval.per_axis=8 -s reproduce.max=9 "

@@ -58,6 +58,7 @@ class Forecast : public Task,
   void validate() override;
   std::string mode() const override;
   void prepare(int64_t seed, const Runtime& runtime) override;
+  bool draws_test() const override { return data_options_.file.empty(); }
   std::shared_ptr<torch::nn::Module> make_model() const override;
   void calibrate(torch::nn::Module& model) override;
   // What tells the data file from another.

@@ -51,6 +51,7 @@ class Locate : public Task, public Drawing {
   std::vector<std::string> inspect() override;
   std::string mode() const override;
   void prepare(int64_t seed, const Runtime& runtime) override;
+  bool draws_test() const override { return true; }
   std::shared_ptr<torch::nn::Module> make_model() const override;
   void initialise(torch::nn::Module& model, int64_t seed) const override;
   void begin_step(torch::nn::Module& model, int64_t step) override;
