@@ -13,8 +13,9 @@ namespace fs = std::filesystem;
 std::string read_file(const fs::path& path);
 
 // Writes `bytes` so that a reader sees the old file or the new one, never a
-// part: a temporary file beside it, flushed to disk, renamed into place.
-// On failure the temporary is removed, the old file stays, FileError is thrown.
+// part: a temporary file beside it, flushed to disk, renamed into place. When
+// it returns, neither the file nor its name is lost by a power cut. On failure
+// the temporary is removed, the old file stays, FileError is thrown.
 void write_file_atomically(const fs::path& path, std::string_view bytes);
 
 // The same for formats that a library writes by name: `write` gets the path of
@@ -23,11 +24,29 @@ void write_atomically(const fs::path& path,
                       const std::function<void(const fs::path&)>& write);
 
 // The same for a whole directory: `fill` gets an empty directory beside `path`,
-// which is flushed and renamed to `path`. `path` must not exist yet.
+// which is flushed with its files and renamed to `path`, which must not exist
+// yet. It needs no more than `write_file` for them.
 void write_directory_atomically(
     const fs::path& path, const std::function<void(const fs::path&)>& fill);
 
-// Removes leftovers of writes that were killed: `.tmp-*` entries in `folder`.
-void remove_unfinished(const fs::path& folder);
+// Makes a folder and those above it that are missing. FileError if it cannot.
+void create_folders(const fs::path& path);
+
+// Writes a file, or appends to one; a crash may leave a part of it.
+void write_file(const fs::path& path, std::string_view bytes);
+void append_to_file(const fs::path& path, std::string_view bytes);
+
+// Flushes a file or the entries of a folder to the disk.
+void flush_to_disk(const fs::path& path);
+
+// Removes a file or a folder so that no half of it can be taken for a whole.
+void remove_atomically(const fs::path& path);
+
+// Removes leftovers of writes that were killed: `.tmp-*` entries in `folder`,
+// or only those that should have become its file `name`.
+void remove_unfinished(const fs::path& folder, const std::string& name = "");
+
+// Whether it is a folder with nothing but such leftovers.
+bool is_vacant(const fs::path& folder);
 
 }  // namespace propagator

@@ -171,10 +171,7 @@ class Hdf5Writer : public TensorWriter {
                                                    path_.filename().string(),
                                                    getpid())) {
     tame_hdf5();
-    std::error_code ignored;
-    if (path_.has_parent_path()) {
-      fs::create_directories(path_.parent_path(), ignored);
-    }
+    create_folders(path_.parent_path());
     file_ = Handle(H5Fcreate(partial_.path.c_str(), H5F_ACC_TRUNC, H5P_DEFAULT,
                              H5P_DEFAULT),
                    H5Fclose);

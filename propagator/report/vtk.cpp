@@ -91,14 +91,13 @@ fs::path write_vtk(const FieldSeries& series, int64_t index,
     for (size_t t = 0; t < series.times.size(); ++t) {
       const auto frame = static_cast<int64_t>(t);
       const std::string name = fmt::format("frame_{:04}.vti", t);
-      write_file_atomically(
-          inside / name,
-          image_data(truth[frame], prediction[frame], series.x, series.y));
+      write_file(inside / name, image_data(truth[frame], prediction[frame],
+                                           series.x, series.y));
       list += fmt::format("<DataSet timestep=\"{}\" part=\"0\" file=\"{}\"/>\n",
                           series.times[t], name);
     }
     list += "</Collection>\n</VTKFile>\n";
-    write_file_atomically(inside / "series.pvd", list);
+    write_file(inside / "series.pvd", list);
   });
   return folder / "series.pvd";
 }

@@ -29,6 +29,12 @@ constexpr const char* kOptimizer = "optimizer.safetensors";
 constexpr const char* kState = "state.json";
 constexpr const char* kConfig = "config.yaml";
 
+// A line of SHA256SUMS, and where the name begins in it.
+constexpr size_t kNameAt = 66;
+std::string sum_line(const std::string& bytes, const std::string& name) {
+  return fmt::format("{}  {}", sha256(bytes), name);
+}
+
 // Reads these files and checks each against its sum.
 std::map<std::string, std::string> read_verified(
     const fs::path& directory, const std::set<std::string>& wanted) {
@@ -43,10 +49,11 @@ std::map<std::string, std::string> read_verified(
   };
   std::map<std::string, std::string> files;
   std::istringstream sums(read(kSums));
-  for (std::string digest, name; sums >> digest >> name;) {
+  for (std::string line; std::getline(sums, line);) {
+    const auto name = line.substr(std::min(line.size(), kNameAt));
     if (!wanted.contains(name)) continue;
     auto bytes = read(name);
-    if (sha256(bytes) != digest) {
+    if (line != sum_line(bytes, name)) {
       throw DataError(fmt::format("{} is damaged: its SHA-256 is not the one "
                                   "in {}",
                                   (directory / name).string(), kSums),
@@ -88,12 +95,12 @@ void save_checkpoint(const fs::path& directory, const Checkpoint& checkpoint) {
   };
   std::string sums;
   for (const auto& [name, bytes] : files) {
-    sums += fmt::format("{}  {}\n", sha256(bytes), name);
+    sums += sum_line(bytes, name) + "\n";
   }
   files[kSums] = sums;
   write_directory_atomically(directory, [&](const fs::path& temporary) {
     for (const auto& [name, bytes] : files) {
-      write_file_atomically(temporary / name, bytes);
+      write_file(temporary / name, bytes);
     }
   });
 }
@@ -133,14 +140,6 @@ NamedTensors load_weights(const fs::path& directory, Weights which) {
   const auto files = read_verified(directory, {name});
   return data::from_safetensors(files.at(name), (directory / name).string())
       .tensors;
-}
-
-void remove_checkpoint(const fs::path& directory) {
-  const auto doomed =
-      directory.parent_path() / (".tmp-old-" + directory.filename().string());
-  fs::remove_all(doomed);
-  fs::rename(directory, doomed);
-  fs::remove_all(doomed);
 }
 
 fs::path checkpoint_path(const fs::path& folder, int64_t step) {

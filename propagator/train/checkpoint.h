@@ -46,9 +46,6 @@ enum class Weights { kBest, kLast };
 NamedTensors load_weights(const std::filesystem::path& directory,
                           Weights which);
 
-// Removes a checkpoint so that no half of it can be taken for a whole one.
-void remove_checkpoint(const std::filesystem::path& directory);
-
 // The directory of step `step` under `folder`, and those that exist, in order.
 std::filesystem::path checkpoint_path(const std::filesystem::path& folder,
                                       int64_t step);

@@ -7,7 +7,6 @@
 
 #include <cerrno>
 #include <cstring>
-#include <fstream>
 #include <sstream>
 
 #include "propagator/core/error.h"
@@ -16,8 +15,9 @@
 namespace propagator::train {
 
 void RunDirectory::expect_free(const fs::path& path, bool force) {
-  if (!fs::exists(path)) return;
-  const bool ours = fs::exists(path / "config.yaml") || fs::is_empty(path);
+  // A vacant folder is of a `train` that was killed before it wrote anything.
+  if (!fs::exists(path) || is_vacant(path)) return;
+  const bool ours = fs::exists(path / "config.yaml");
   if (force && ours) return;
   throw UsageError(
       fmt::format("{} exists already", path.string()),
@@ -29,21 +29,23 @@ void RunDirectory::expect_free(const fs::path& path, bool force) {
 RunDirectory RunDirectory::create(const fs::path& path, bool force,
                                   const std::string& config) {
   expect_free(path, force);
-  if (fs::exists(path)) {
-    RunDirectory old(path);
-    old.lock();  // never under a running process
-    fs::remove_all(path);
-  }
-  std::error_code error;
-  fs::create_directories(path / "checkpoints", error);
-  if (error) {
-    throw FileError(
-        fmt::format("cannot make {}: {}", path.string(), error.message()));
-  }
+  create_folders(path);
   RunDirectory run(path);
   run.lock();
+  expect_free(path, force);  // now that nobody else can begin here
+  run.clear();
   write_file_atomically(run.config(), config);
+  create_folders(run.checkpoints());
   return run;
+}
+
+// Killed meanwhile, it is the old run without what is gone, or a vacant folder.
+void RunDirectory::clear() {
+  std::vector<fs::path> doomed;
+  for (const auto& entry : fs::directory_iterator(path_)) {
+    if (entry.path() != config()) doomed.push_back(entry.path());
+  }
+  for (const auto& entry : doomed) remove_atomically(entry);
 }
 
 RunDirectory RunDirectory::open(const fs::path& path) {
@@ -104,14 +106,14 @@ void RunDirectory::lock() {
   if (flock(file, LOCK_EX | LOCK_NB) != 0) {
     close(file);
     throw UsageError(
-        fmt::format("{} is in use by another process", path_.string()));
+        fmt::format("{} is in use by another process", path_.string()),
+        "wait until it ends, or train another run with --name");
   }
   lock_ = file;
 }
 
 MetricsFile::MetricsFile(fs::path path, int64_t step) : path_(std::move(path)) {
-  if (!fs::exists(path_)) return;
-  std::istringstream lines(read_file(path_));
+  std::istringstream lines(fs::exists(path_) ? read_file(path_) : "");
   std::string kept;
   for (std::string line; std::getline(lines, line);) {
     const auto parsed =
@@ -124,10 +126,7 @@ MetricsFile::MetricsFile(fs::path path, int64_t step) : path_(std::move(path)) {
 }
 
 void MetricsFile::write(const nlohmann::json& line) {
-  std::ofstream out(path_, std::ios::app);
-  out << line.dump() << '\n';
-  out.flush();
-  if (!out) throw FileError("cannot write " + path_.string());
+  append_to_file(path_, line.dump() + "\n");
 }
 
 }  // namespace propagator::train

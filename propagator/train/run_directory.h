@@ -15,7 +15,8 @@ class RunDirectory {
  public:
   // UsageError if `create` would refuse; asked before long work.
   static void expect_free(const std::filesystem::path& path, bool force);
-  // A new run. UsageError if it exists and `force` is not given.
+  // A new run, locked. UsageError if it exists and `force` is not given, or if
+  // another process trains there.
   static RunDirectory create(const std::filesystem::path& path, bool force,
                              const std::string& config);
   // A run that exists. FileError if there is none, DataError if what is there
@@ -42,6 +43,7 @@ class RunDirectory {
 
  private:
   explicit RunDirectory(std::filesystem::path path) : path_(std::move(path)) {}
+  void clear();  // of everything but its configuration
 
   std::filesystem::path path_;
   int lock_ = -1;

@@ -136,10 +136,13 @@ void Trainer::forget_best() {
 void Trainer::take_over(RunDirectory& run) {
   run_ = &run;
   remove_unfinished(run.checkpoints());
+  for (const auto& file : {run.config(), run.metrics(), run.result()}) {
+    remove_unfinished(run.path(), file.filename());
+  }
   for (const auto& later : list_checkpoints(run.checkpoints())) {
     // Of a future that this run, resumed from an earlier point, gives up.
     if (later > checkpoint_path(run.checkpoints(), step_)) {
-      remove_checkpoint(later);
+      remove_atomically(later);
     }
   }
   metrics_ = std::make_unique<MetricsFile>(run.metrics(), step_);
@@ -372,11 +375,13 @@ void Trainer::save() {
   saving_ = std::async(
       std::launch::async,
       [checkpoint = std::move(checkpoint), folder = run_->checkpoints(),
-       step = step_, keep = static_cast<size_t>(options_.keep_checkpoints)] {
+       metrics = run_->metrics(), step = step_,
+       keep = static_cast<size_t>(options_.keep_checkpoints)] {
+        flush_to_disk(metrics);  // a resumed run keeps the lines so far
         save_checkpoint(checkpoint_path(folder, step), checkpoint);
         const auto all = list_checkpoints(folder);
         for (size_t n = 0; n + keep < all.size(); ++n) {
-          remove_checkpoint(all[n]);
+          remove_atomically(all[n]);
         }
       });
   saved_step_ = step_;

@@ -7,6 +7,7 @@
 #include <unistd.h>
 
 #include <chrono>
+#include <functional>
 #include <thread>
 
 #include "command.h"
@@ -22,13 +23,14 @@ using testing::TemporaryFolder;
 using testing::tiny;
 using Clock = std::chrono::steady_clock;
 
-// Starts the program; its output goes nowhere.
-pid_t start(const std::vector<std::string>& arguments) {
+// Starts the program; its output goes to a file.
+pid_t start(const std::vector<std::string>& arguments,
+            const fs::path& output = "/dev/null") {
   const pid_t child = fork();
   if (child != 0) return child;
-  const int nowhere = open("/dev/null", O_WRONLY);
-  dup2(nowhere, STDOUT_FILENO);
-  dup2(nowhere, STDERR_FILENO);
+  const int file = open(output.c_str(), O_WRONLY | O_CREAT | O_TRUNC, 0644);
+  dup2(file, STDOUT_FILENO);
+  dup2(file, STDERR_FILENO);
   std::vector<char*> words;
   const std::string name = program();
   words.push_back(const_cast<char*>(name.c_str()));
@@ -38,6 +40,22 @@ pid_t start(const std::vector<std::string>& arguments) {
   words.push_back(nullptr);
   execv(name.c_str(), words.data());
   _exit(127);
+}
+
+// Waits until it is so; a failure if it is not within a minute.
+void wait_until(const std::function<bool()>& is_so) {
+  for (int tries = 0; tries < 3000; ++tries) {
+    if (is_so()) return;
+    std::this_thread::sleep_for(std::chrono::milliseconds(20));
+  }
+  ADD_FAILURE() << "waited for a minute";
+}
+
+// The exit code of a process, or 128 + the signal that killed it.
+int status_of(pid_t child) {
+  int status = 0;
+  waitpid(child, &status, 0);
+  return WIFEXITED(status) ? WEXITSTATUS(status) : 128 + WTERMSIG(status);
 }
 
 double seconds_of(const std::string& arguments) {
@@ -87,9 +105,8 @@ TEST(Kill, TenTimesAtRandomMomentsGivesTheSameBits) {
         start_up + whole * (0.01 + 0.05 * moments.uniform(0, kills));
     std::this_thread::sleep_for(std::chrono::duration<double>(wait));
     kill(child, SIGKILL);
-    int status = 0;
-    waitpid(child, &status, 0);
-    ASSERT_TRUE(WIFSIGNALED(status)) << "it ended before kill " << kills;
+    ASSERT_EQ(status_of(child), 128 + SIGKILL)
+        << "it ended before kill " << kills;
   }
   const auto last = testing::propagator("resume " + runs + "/killed");
   ASSERT_EQ(last.status, 0) << last.output;
@@ -100,20 +117,15 @@ TEST(Kill, TenTimesAtRandomMomentsGivesTheSameBits) {
   }
 }
 
-TEST(Kill, FirstSignalStopsWithAGoodCheckpointSecondAtOnce) {
+TEST(Kill, FirstSignalStopsWithAGoodCheckpoint) {
   const TemporaryFolder folder;
   const std::string runs = folder.path().string();
   const pid_t child =
       start({"train", tiny(), "--runs", runs, "--name", "r", "-s",
              "train.max_steps=100000000", "-s", "train.validate_every=100"});
-  while (!fs::exists(folder / "r" / "metrics.jsonl")) {
-    std::this_thread::sleep_for(std::chrono::milliseconds(20));
-  }
+  wait_until([&] { return fs::exists(folder / "r" / "metrics.jsonl"); });
   kill(child, SIGTERM);
-  int status = 0;
-  waitpid(child, &status, 0);
-  ASSERT_TRUE(WIFEXITED(status));
-  EXPECT_EQ(WEXITSTATUS(status), 75);
+  EXPECT_EQ(status_of(child), 75);
   EXPECT_EQ(testing::propagator("check " + runs + "/r").status, 0);
   EXPECT_FALSE(fs::exists(folder / "r" / "result.json"));
   const auto limited =
@@ -123,6 +135,41 @@ TEST(Kill, FirstSignalStopsWithAGoodCheckpointSecondAtOnce) {
   // Of that session only: the next one goes on to the end.
   EXPECT_EQ(read_file(folder / "r" / "config.yaml").find("time_limit: 0.1"),
             std::string::npos);
+}
+
+// While the step is at work that the first one waits for.
+TEST(Kill, SecondSignalStopsAtOnceAndTheLastCheckpointIsGood) {
+  const TemporaryFolder folder;
+  const std::string runs = folder.path().string();
+  const auto trained =
+      testing::propagator("train " + tiny() + " --runs " + runs +
+                          " --name r --device cpu -s train.max_steps=4");
+  ASSERT_EQ(trained.status, 0) << trained.output;
+  const auto before = weights(folder / "r");
+  for (const int signal : {SIGINT, SIGTERM}) {
+    const auto output = folder / "output";
+    const pid_t child = start({"resume", runs + "/r", "-s", "train.max_steps=8",
+                               "-s", "train.accumulate=200000"},
+                              output);
+    const auto heard = [&](const std::string& words) {
+      return [&output, words] {
+        return fs::exists(output) &&
+               read_file(output).find(words) != std::string::npos;
+      };
+    };
+    wait_until(heard("resuming at step 4"));
+    // The line comes before the handler does.
+    std::this_thread::sleep_for(std::chrono::milliseconds(500));
+    kill(child, signal);
+    wait_until(heard("stopping after this step; once more stops at once"));
+    EXPECT_EQ(waitpid(child, nullptr, WNOHANG), 0) << "it did not wait";
+    kill(child, signal);
+    EXPECT_EQ(status_of(child), 128 + signal);
+    EXPECT_EQ(weights(folder / "r"), before);
+  }
+  const auto check = testing::propagator("check " + runs + "/r");
+  EXPECT_EQ(check.status, 0);
+  EXPECT_NE(check.output.find("step 4"), std::string::npos) << check.output;
 }
 
 // The first steps of a resumed run are launched one operator at a time, those

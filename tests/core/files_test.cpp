@@ -1,6 +1,9 @@
 #include "propagator/core/files.h"
 
+#include <fmt/format.h>
 #include <sys/resource.h>
+#include <sys/syscall.h>
+#include <unistd.h>
 
 #include <csignal>
 #include <fstream>
@@ -10,6 +13,21 @@
 #include "propagator/core/error.h"
 #include "propagator/core/sha256.h"
 #include "testing.h"
+
+namespace {
+
+std::vector<std::filesystem::path>* flushed = nullptr;  // while it is watched
+
+}  // namespace
+
+// Takes the place of the C library's.
+extern "C" int fsync(int file) {
+  if (flushed != nullptr) {
+    flushed->push_back(
+        std::filesystem::read_symlink("/proc/self/fd/" + std::to_string(file)));
+  }
+  return static_cast<int>(syscall(SYS_fsync, file));
+}
 
 namespace propagator {
 namespace {
@@ -45,6 +63,17 @@ class FileSizeLimit {
   void (*handler_)(int);
 };
 
+// What is flushed to the disk while it lives, in order.
+class Flushes {
+ public:
+  Flushes() { flushed = &paths_; }
+  ~Flushes() { flushed = nullptr; }
+  const std::vector<fs::path>& paths() const { return paths_; }
+
+ private:
+  std::vector<fs::path> paths_;
+};
+
 TEST(CoreFiles, WriteReplacesTheFile) {
   const TemporaryFolder folder;
   const std::string bytes("new\0\r\n\xff", 7);
@@ -56,10 +85,48 @@ TEST(CoreFiles, WriteReplacesTheFile) {
   EXPECT_EQ(names_in(folder.path()), Names{"a"});
 }
 
-TEST(CoreFiles, WriteCreatesTheFolder) {
+// What a power cut leaves is what was flushed: first the bytes, then, once the
+// file has its name, that name, and the name of each new folder in the one
+// above it.
+TEST(CoreFiles, WhatIsReportedAsWrittenWasFlushed) {
   const TemporaryFolder folder;
-  write_file_atomically(folder / "x" / "y" / "a", "deep");
-  EXPECT_EQ(read_file(folder / "x" / "y" / "a"), "deep");
+  const auto top = fs::canonical(folder.path());
+  const auto temporary = fmt::format(".tmp-a-{}", getpid());
+  {
+    const Flushes flushes;
+    write_file_atomically(top / "x" / "y" / "a", "deep");
+    EXPECT_EQ(flushes.paths(),
+              (std::vector<fs::path>{top, top / "x", top / "x/y" / temporary,
+                                     top / "x/y"}));
+  }
+  EXPECT_EQ(read_file(top / "x" / "y" / "a"), "deep");
+  const Flushes flushes;
+  write_directory_atomically(top / "d", [&](const fs::path& inside) {
+    write_file(inside / "b", "2");
+  });
+  const auto unfinished = top / fmt::format(".tmp-d-{}", getpid());
+  EXPECT_EQ(flushes.paths(),
+            (std::vector<fs::path>{unfinished / "b", unfinished, top}));
+}
+
+TEST(CoreFiles, AppendsWholeLines) {
+  const TemporaryFolder folder;
+  append_to_file(folder / "a", "one\n");
+  append_to_file(folder / "a", "two\n");
+  EXPECT_EQ(read_file(folder / "a"), "one\ntwo\n");
+  const FileSizeLimit limit(4);
+  EXPECT_THROW(append_to_file(folder / "a", "three\n"), FileError);
+}
+
+TEST(CoreFiles, RemovesFilesAndFolders) {
+  const TemporaryFolder folder;
+  write_file_atomically(folder / "d" / "inside", "");
+  write_file_atomically(folder / "a", "");
+  write_file_atomically(folder / ".tmp-old-d" / "of a killed one", "");
+  remove_atomically(folder / "d");
+  remove_atomically(folder / "a");
+  EXPECT_EQ(names_in(folder.path()), Names{});
+  EXPECT_THROW(remove_atomically(folder / "none"), FileError);
 }
 
 TEST(CoreFiles, ThrowingWriterLeavesTheOldFile) {
@@ -157,9 +224,21 @@ TEST(CoreFiles, RemoveUnfinishedKeepsTheRest) {
   write_file_atomically(folder / ".tmp-d-2" / "a", "");
   write_file_atomically(folder / "tmp-b", "");
   write_file_atomically(folder / ".hidden", "");
+  EXPECT_FALSE(is_vacant(folder.path()));
+  remove_unfinished(folder.path(), "a");
+  EXPECT_EQ(names_in(folder.path()), (Names{".tmp-d-2", "tmp-b", ".hidden"}));
   remove_unfinished(folder.path());
   EXPECT_EQ(names_in(folder.path()), (Names{"tmp-b", ".hidden"}));
   EXPECT_NO_THROW(remove_unfinished(folder / "none"));
+}
+
+TEST(CoreFiles, VacantIsAFolderWithLeftoversAlone) {
+  const TemporaryFolder folder;
+  EXPECT_TRUE(is_vacant(folder.path()));
+  write_file_atomically(folder / ".tmp-a-1", "");
+  EXPECT_TRUE(is_vacant(folder.path()));
+  EXPECT_FALSE(is_vacant(folder / ".tmp-a-1"));
+  EXPECT_FALSE(is_vacant(folder / "none"));
 }
 
 TEST(CoreFiles, ReadSaysWhyNot) {

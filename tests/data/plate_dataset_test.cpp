@@ -81,19 +81,25 @@ TEST(DataPlate, SplitCoversAllCasesOnce) {
     EXPECT_EQ(split.train.size(), cases * 7 / 10);
     EXPECT_EQ(split.train.size() + split.validation.size(), cases * 9 / 10);
     EXPECT_EQ(split.test.size(), cases - cases * 9 / 10);
+    const auto& every = split.of(Split::kAll);
+    EXPECT_EQ(every.size(), cases);
+    EXPECT_EQ(std::set<int64_t>(every.begin(), every.end()), all);
   }
 }
 
 TEST(DataPlate, SplitFollowsTheSeed) {
-  EXPECT_EQ(make_split(100, 1).test, make_split(100, 1).test);
-  EXPECT_NE(make_split(100, 1).test, make_split(100, 2).test);
-  auto train = make_split(100, 1).train;
-  EXPECT_FALSE(std::ranges::is_sorted(train)) << "a split is not a prefix";
+  const auto one = make_split(100, 1), again = make_split(100, 1),
+             two = make_split(100, 2);
+  for (const auto part : kSplits) {
+    EXPECT_EQ(one.of(part), again.of(part));
+    EXPECT_NE(one.of(part), two.of(part));
+    EXPECT_FALSE(std::ranges::is_sorted(one.of(part))) << "it is no prefix";
+  }
 }
 
 TEST(DataPlate, TooFewCasesCannotBeSplit) {
   EXPECT_EQ(make_split(10, 1).test.size(), 1);
-  for (const int64_t cases : {0, 1, 2, 3}) {
+  for (const int64_t cases : {0, 1, 3, 9}) {
     EXPECT_THROW(make_split(cases, 1), ConfigError) << cases;
   }
 }

@@ -3,6 +3,7 @@
 #include <torch/nn/modules/linear.h>
 
 #include <fstream>
+#include <set>
 
 #include "propagator/core/error.h"
 #include "propagator/core/files.h"
@@ -52,15 +53,17 @@ TEST(TrainCheckpoint, EveryFlippedByteIsFound) {
   const TemporaryFolder folder;
   const auto path = folder / "c";
   save_checkpoint(path, make_checkpoint());
-  for (const auto& entry : fs::directory_iterator(path)) {
-    const auto good = read_file(entry.path());
-    for (size_t at = 0; at < good.size(); at += 1 + good.size() / 40) {
+  for (const std::string name :
+       {"model.safetensors", "best.safetensors", "optimizer.safetensors",
+        "state.json", "config.yaml", "SHA256SUMS"}) {
+    const auto good = read_file(path / name);
+    for (size_t at = 0; at < good.size(); ++at) {
       auto bad = good;
       bad[at] = static_cast<char>(bad[at] ^ 1);
-      write_file_atomically(entry.path(), bad);
-      EXPECT_ANY_THROW(load_checkpoint(path)) << entry.path() << " " << at;
+      write_file(path / name, bad);
+      EXPECT_THROW(load_checkpoint(path), DataError) << name << " " << at;
     }
-    write_file_atomically(entry.path(), good);
+    write_file(path / name, good);
   }
   EXPECT_NO_THROW(load_checkpoint(path));
 }
@@ -149,6 +152,32 @@ TEST(TrainRunDirectory, IsNeverOverwrittenUnasked) {
   write_file_atomically(folder / "precious" / "thesis.tex", "text");
   EXPECT_THROW(RunDirectory::create(folder / "precious", true, ""), UsageError);
   EXPECT_TRUE(fs::exists(folder / "precious" / "thesis.tex"));
+}
+
+TEST(TrainRunDirectory, KilledBeforeItHadAConfigurationItIsMadeAgain) {
+  const TemporaryFolder folder;
+  const auto path = folder / "run";
+  fs::create_directory(path);
+  write_file_atomically(path / ".tmp-config.yaml-7", "see");
+  { RunDirectory::create(path, false, "seed: 1\n"); }
+  EXPECT_EQ(read_file(path / "config.yaml"), "seed: 1\n");
+  EXPECT_FALSE(fs::exists(path / ".tmp-config.yaml-7"));
+}
+
+TEST(TrainRunDirectory, ReplacedItKeepsNothing) {
+  const TemporaryFolder folder;
+  const auto path = folder / "run";
+  { RunDirectory::create(path, false, "seed: 1\n"); }
+  for (const char* name : {"result.json", "log.txt", "figures/loss.svg",
+                           "checkpoints/step-0000000001/state.json"}) {
+    write_file_atomically(path / name, "old");
+  }
+  { RunDirectory::create(path, true, "seed: 2\n"); }
+  std::set<std::string> left;
+  for (const auto& entry : fs::recursive_directory_iterator(path)) {
+    left.insert(entry.path().filename());
+  }
+  EXPECT_EQ(left, (std::set<std::string>{"config.yaml", "checkpoints"}));
 }
 
 TEST(TrainRunDirectory, OneWriterAtATime) {

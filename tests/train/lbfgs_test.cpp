@@ -111,6 +111,7 @@ TEST(TrainLbfgs, AStateThatDoesNotFitIsRefused) {
   Lbfgs optimizer({}, problem.flat);
   run(optimizer, problem, 1);
   const auto good = optimizer.state();
+  ASSERT_FALSE(good.empty());
   for (const auto& [name, value] : good) {
     auto bad = good;
     bad.erase(name);

@@ -204,6 +204,27 @@ TEST_F(TrainTrainer, MetricsAreWholeAfterResume) {
   EXPECT_EQ(steps, (std::vector<int64_t>{10, 20, 30, 40}));
 }
 
+TEST_F(TrainTrainer, WhatAKilledSessionLeftIsRemoved) {
+  run("a");
+  auto trainer = make();
+  trainer->restore(newest("a"));
+  for (const char* name : {".tmp-result.json-7", ".tmp-metrics.jsonl-7",
+                           "checkpoints/.tmp-step-0000000050-7/state.json"}) {
+    write_file_atomically(folder / "a" / name, "half");
+  }
+  // Another process may be writing a page.
+  write_file_atomically(folder / "a" / ".tmp-report.html-8", "half");
+  run(*trainer, "a");
+  std::set<std::string> left;
+  for (const auto& part : {folder / "a", folder / "a" / "checkpoints"}) {
+    for (const auto& entry : fs::directory_iterator(part)) {
+      const auto name = entry.path().filename().string();
+      if (name.starts_with(".tmp-")) left.insert(name);
+    }
+  }
+  EXPECT_EQ(left, std::set<std::string>{".tmp-report.html-8"});
+}
+
 TEST_F(TrainTrainer, NaNStopsAndNamesTermAndStep) {
   options.checkpoint_every = 5;
   task.nan_at = 13;

@@ -270,28 +270,34 @@ TEST(TasksForecast, UnitsOfAModelComeFromTheTrainingSplit) {
                    change.square().mean(0).sqrt(), kFloat64));
 }
 
-// Data, loss, test and forecast on every device, in float64: the same numbers.
-TEST(TasksForecast, DevicesAgree) {
+// Data, loss, test and forecast: the same numbers on every device, and in both
+// precisions where there is only one.
+TEST(TasksForecast, DevicesAndPrecisionsAgree) {
   for (const std::string mask : {"block", "causal"}) {
-    std::vector<double> losses, errors;
-    for (const auto& device : propagator::testing::devices()) {
-      const auto experiment =
-          make({"device=" + device.str(), "model.mask=" + mask,
-                "model.predicts=scaled_change", "model.scaling=case"});
+    const auto loss_and_error = [&](const std::string& device,
+                                    const std::string& precision) {
+      const auto experiment = make(
+          {"device=" + device, "precision=" + precision, "model.mask=" + mask,
+           "model.predicts=scaled_change", "model.scaling=case"});
       const auto runtime = experiment->make_runtime();
       auto& task = experiment->task();
       task.prepare(3, runtime);
       const auto model = experiment->make_model(runtime);
       task.calibrate(*model);
       const auto positions = torch::arange(4, torch::kInt64);
-      losses.push_back(task.loss(*model, data::Split::kTrain, positions)
-                           .total.item<double>());
-      errors.push_back(
-          task.evaluate(*model, data::Split::kTest).numbers.at("mse"));
-    }
-    for (size_t n = 1; n < losses.size(); ++n) {
-      EXPECT_NEAR(losses[n], losses[0], 1e-9 * losses[0]) << mask;
-      EXPECT_NEAR(errors[n], errors[0], 1e-9 * errors[0]) << mask;
+      const auto loss = task.loss(*model, data::Split::kTrain, positions);
+      const double error =
+          task.evaluate(*model, data::Split::kTest).numbers.at("mse");
+      return torch::tensor({loss.total.item<double>(), error}, torch::kFloat64);
+    };
+    const auto expected = loss_and_error("cpu", "fp64");
+    for (const auto& device : propagator::testing::devices()) {
+      EXPECT_TRUE(
+          near(loss_and_error(device.str(), "fp64"), expected, {1e-9, 0}))
+          << mask << " on " << device;
+      EXPECT_TRUE(
+          near(loss_and_error(device.str(), "fp32"), expected, {1e-4, 0}))
+          << mask << " on " << device;
     }
   }
 }

@@ -48,6 +48,7 @@ TEST(TasksLocationErrors, DensitiesOfUniformNumbers) {
   const auto values = torch::linspace(-1.5, 1.5, 60001, torch::kFloat64);
   const auto bins = densities(values, 1);
   EXPECT_EQ(bins.at("reach"), 1);
+  EXPECT_GT(bins.at("density").size(), 10u);
   for (const double density : bins.at("density")) {
     EXPECT_NEAR(density, 1 / 3.0, 2e-3);
   }
@@ -66,6 +67,7 @@ TEST(TasksLocationErrors, PullsUndoTheCovariance) {
   const auto pulls = pulls_of(located, truth);
   EXPECT_TRUE(near(pulls, z, {1e-9, 1e-9}));
   const auto numbers = describe_pulls(pulls);
+  ASSERT_EQ(numbers.at("sigma").size(), 3u);
   for (const double sigma : numbers.at("sigma")) {
     EXPECT_NEAR(sigma, 1, 5 / std::sqrt(2 * 4000.0));
   }

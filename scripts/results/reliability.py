@@ -1,0 +1,64 @@
+"""Crash torture and faults, and the tables of docs/reliability.md."""
+from common import fill, load
+
+ORDER = 8
+
+
+def files():
+    return {path.stem: result for path, result in load("reliability")}
+
+
+def tortures():
+    return [result for name, result in files().items()
+            if name.startswith("torture-")]
+
+
+def kill_columns(counts):
+    return (f"{counts['kills']} | {counts['while_writing_a_checkpoint']} "
+            f"| {counts['while_writing_the_result']} "
+            f"| {counts['before_the_first_checkpoint']} | {counts['resumes']} "
+            f"| {counts['runs']} | {counts['lost']} | {counts['different']} "
+            f"| {counts['seconds'] / 60:.0f} |")
+
+
+def torture_rows():
+    yield ("| task | on | kills | while a checkpoint was written | while the "
+           "result was | before the first checkpoint | resumes | runs | lost "
+           "| different | minutes |")
+    yield "|---|---|---|---|---|---|---|---|---|---|---|"
+    for result in tortures():
+        place = f"{result['machine']}, {result['device']}"
+        for task, counts in result["tasks"].items():
+            yield f"| {task} | {place} | {kill_columns(counts)}"
+        yield f"| all | {place} | {kill_columns(result)}"
+
+
+def fault_rows():
+    yield "| fault | what must happen | what happened |"
+    yield "|---|---|---|"
+    for name, fault in files().get("faults", {}).get("faults", {}).items():
+        outcome = ("failed" if "failure" in fault else
+                   fault.get("left_out") or f"{fault['good']} times")
+        yield f"| {name.replace('_', ' ')} | {fault['expected']} | {outcome} |"
+
+
+def section():
+    if not tortures():
+        return []
+    return [
+        "## Reliability",
+        "",
+        "Trainings killed at random moments and resumed until they end, compared bit by bit with runs that",
+        "nobody touched. Command: `scripts/torture`. [reliability.md](reliability.md) says what is promised.",
+        "",
+        "| on | kills | lost | different | code |",
+        "|---|---|---|---|---|",
+        *(f"| {r['machine']}, {r['device']} | {r['kills']} | {r['lost']} "
+          f"| {r['different']} | {r['code']} |" for r in tortures()),
+        "",
+    ]
+
+
+def fill_pages():
+    fill("reliability.md", "reliability/torture-*.json", torture_rows())
+    fill("reliability.md", "reliability/faults.json", fault_rows())
