@@ -42,7 +42,8 @@ class Verbs : public ::testing::Test {
 TEST_F(Verbs, TrainEndsWithTableAuditAndFiles) {
   const auto output = train();
   for (const char* text :
-       {"test MSE", "last frame kept", "line to the steady state",
+       {"test MSE", "total loss", "last frame kept", "line to the steady state",
+        "explicit Euler, alpha given", "explicit Euler, alpha fitted",
         "times below the better baseline", "leak audit: 0 leaks", "result:"}) {
     EXPECT_NE(output.find(text), std::string::npos) << output;
   }
