@@ -139,6 +139,7 @@ Evaluation Forecast::evaluate(torch::nn::Module& model, data::Split split) {
   }
   const torch::NoGradGuard no_grad;
   auto& forecaster = as_forecaster(model);
+  expect_alpha_if_used(forecaster);
   model.eval();
   const int64_t visible = forecaster.visible();
   const int64_t cases = eval_options_.cases > 0
@@ -157,11 +158,13 @@ Evaluation Forecast::evaluate(torch::nn::Module& model, data::Split split) {
     });
     kept.answer(runtime_, batch.frames,
                 [&] { return keep_last_frame(batch.frames, visible); });
-    heat.add(plate_, runtime_, batch, visible);
-    const auto loss = kernels::plate_loss(
-        loss_inputs(answer, batch, PhysicsUnits::kRate, visible),
-        kPaperWeights);
-    heat.terms += loss.terms.to(torch::kCPU, torch::kFloat64) * count;
+    if (data_->is_heat()) {
+      heat.add(plate_, runtime_, batch, visible);
+      const auto loss = kernels::plate_loss(
+          loss_inputs(answer, batch, PhysicsUnits::kRate, visible),
+          kPaperWeights);
+      heat.terms += loss.terms.to(torch::kCPU, torch::kFloat64) * count;
+    }
     progress.update((n + count) * plate_.frames);
   }
   json result = ours.numbers(visible);
@@ -169,7 +172,7 @@ Evaluation Forecast::evaluate(torch::nn::Module& model, data::Split split) {
     throw NumericalError("[eval] the forecast is not finite");
   }
   result["baselines"]["last frame kept"] = kept.numbers(visible);
-  heat.add_to(result, cases, visible);
+  if (data_->is_heat()) heat.add_to(result, cases, visible);
   const ShownFrames shown(visible, plate_.frames);
   result["split"] = config::name_of(split);
   result["cases"] = cases;

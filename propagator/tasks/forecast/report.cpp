@@ -185,7 +185,7 @@ bool Forecast::has_published_sizes() const {
 
 Evaluation Forecast::present(json numbers) const {
   const auto ours = fmt::format("{} ({})", model_name_, mode());
-  const auto paper = published();
+  const auto paper = data_->is_heat() ? published() : std::nullopt;
   numbers["paper"] =
       paper ? json{{"metric", paper->name}, {"value", paper->value}} : json();
   Evaluation evaluation;
@@ -212,6 +212,16 @@ Evaluation Forecast::present(json numbers) const {
   return evaluation;
 }
 
+report::Axis Forecast::x_axis() const {
+  if (data_->is_heat()) return {"x (m)", 0, plate_.width};
+  return {"column", 0, static_cast<double>(plate_.cols - 1)};
+}
+
+report::Axis Forecast::y_axis() const {
+  if (data_->is_heat()) return {"y (m)", plate_.height, 0};
+  return {"row", 0, static_cast<double>(plate_.rows - 1)};
+}
+
 std::optional<report::FieldSeries> Forecast::fields(torch::nn::Module& model,
                                                     data::Split split,
                                                     int64_t first,
@@ -225,11 +235,12 @@ std::optional<report::FieldSeries> Forecast::fields(torch::nn::Module& model,
   }
   count = std::min(count, available - first);
   const auto batch = data_->range(split, first, count);
-  report::FieldSeries series{.quantity = "normalised temperature",
-                             .times = counting(plate_.frames),
-                             .x = x_axis(),
-                             .y = y_axis(),
-                             .truth = batch.frames.cpu()};
+  report::FieldSeries series{
+      .quantity = data_->is_heat() ? "normalised temperature" : "value",
+      .times = counting(plate_.frames),
+      .x = x_axis(),
+      .y = y_axis(),
+      .truth = batch.frames.cpu()};
   for (int64_t n = 0; n < count; ++n) {
     series.cases.push_back(
         fmt::format("{} case {}", config::name_of(split), first + n));

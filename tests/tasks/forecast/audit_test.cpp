@@ -40,10 +40,10 @@ TEST(TasksForecastAudit, HonestModelsKeepTheirBitsOnEveryPath) {
       if (precision == "tf32" && !device.is_cuda()) continue;
       for (const std::string mask : {"block", "causal"}) {
         for (const std::string predicts : {"field", "scaled_change"}) {
-          const auto experiment = audited(
-              {"device=" + device.str(), "precision=" + precision,
-               "model.mask=" + mask, "model.predicts=" + predicts,
-               "model.scaling=case", "eval.batch=3"});
+          const auto experiment =
+              audited({"device=" + device.str(), "precision=" + precision,
+                       "model.mask=" + mask, "model.predicts=" + predicts,
+                       "model.scaling=case", "eval.batch=3"});
           const auto runtime = experiment->make_runtime();
           const RuntimeScope scope(runtime);
           experiment->task().prepare(0, runtime);
@@ -108,8 +108,8 @@ TEST(TasksForecastAudit, AnHonestRunThatLeaksHasFailed) {
     const auto runtime = experiment->make_runtime();
     experiment->task().prepare(0, runtime);
     const auto peeper = std::make_shared<Peeper>(autoregressive);
-    const auto result = run::test_model(*experiment, *peeper, runtime,
-                                        data::Split::kTest);
+    const auto result =
+        run::test_model(*experiment, *peeper, runtime, data::Split::kTest);
     EXPECT_EQ(result.record.at("mse"), 0);
     EXPECT_GT(result.audit.at("leaks"), 0);
     EXPECT_TRUE(result.leaks_though_honest());
