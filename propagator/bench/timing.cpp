@@ -1,6 +1,5 @@
 #include "propagator/bench/timing.h"
 
-#include <torch/cuda.h>
 #include <torch/utils.h>
 
 #include <algorithm>
@@ -11,18 +10,6 @@
 #include "propagator/core/stopwatch.h"
 
 namespace propagator::bench {
-namespace {
-
-void wait_for(const Runtime& runtime) {
-  if (runtime.device.is_cuda()) {
-    torch::cuda::synchronize(runtime.device.index());
-  } else if (!runtime.device.is_cpu()) {
-    // Reading a number back waits for everything queued before it.
-    torch::zeros({1}, runtime.options()).item<float>();
-  }
-}
-
-}  // namespace
 
 Spread measure(const std::string& title, const Runtime& runtime,
                const TimingPlan& plan, const std::function<void()>& work) {

@@ -100,6 +100,15 @@ RuntimeScope::~RuntimeScope() {
   set_onednn(onednn_before_);
 }
 
+void wait_for(const Runtime& runtime) {
+  if (runtime.device.is_cuda()) {
+    torch::cuda::synchronize(runtime.device.index());
+  } else if (!runtime.device.is_cpu()) {
+    // Reading a number back waits for everything queued before it.
+    torch::zeros({1}, runtime.options()).item<float>();
+  }
+}
+
 int all_cores() {
   if (std::getenv("OMP_NUM_THREADS") != nullptr) return omp_get_max_threads();
   return omp_get_num_procs();

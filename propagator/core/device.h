@@ -43,6 +43,9 @@ class RuntimeScope {
   bool tf32_before_, onednn_before_;
 };
 
+// Returns when all that was asked of the device is done.
+void wait_for(const Runtime& runtime);
+
 // How many threads this process can run at once, or what OMP_NUM_THREADS asks
 // for. libtorch by itself leaves out the second thread of each core.
 int all_cores();

@@ -1,5 +1,7 @@
 #include "propagator/data/plate_dataset.h"
 
+#include <nlohmann/json.hpp>
+
 #include "propagator/core/error.h"
 #include "propagator/core/log.h"
 #include "propagator/core/progress.h"
@@ -8,6 +10,17 @@ namespace propagator::data {
 namespace {
 
 constexpr int64_t kCasesAtOnce = 64;
+
+// Files of before the note named the equation were made by our solver alone.
+bool says_heat(const std::string& note) {
+  const auto content = nlohmann::json::parse(note, nullptr, false);
+  if (!content.is_object()) return false;
+  const auto says = [&](const char* key, const char* value) {
+    return content.contains(key) && content.at(key) == value;
+  };
+  return says("equation", "heat") ||
+         says("made_by", "propagator data generate");
+}
 
 void expect_shape(const TensorReader& reader, const std::string& path,
                   const std::string& name,
@@ -58,10 +71,27 @@ PlateDataset::PlateDataset(const physics::HeatPlateOptions& plate,
                     (options.storage == Storage::kAuto &&
                      bytes() <= memory_bytes(runtime) / 4);
   if (keep) keep_in_memory();
-  log::info("{} plates of {} x {} nodes, {} frames ({:.2f} GB, {})",
-            cases_.size(), plate.rows, plate.cols, plate.frames,
+  log::info("{} {} of {} x {} nodes, {} frames ({:.2f} GB, {})", cases_.size(),
+            heat_ ? "plates" : "cases", plate.rows, plate.cols, plate.frames,
             static_cast<double>(bytes()) * 1e-9,
             keep ? "in memory" : "streamed");
+}
+
+// One positive number of each case; a file that is not of heat may lack it.
+torch::Tensor PlateDataset::each(const std::string& name,
+                                 const std::string& path, int64_t cases,
+                                 double otherwise) const {
+  if (!heat_ && !reader_->shapes().contains(name)) {
+    return torch::full({cases}, otherwise, torch::kFloat64);
+  }
+  expect_shape(*reader_, path, name, {cases});
+  const auto values = reader_->all(name);
+  const auto rounded = values.to(runtime_.dtype());
+  if (!(torch::isfinite(rounded) & (rounded > 0)).all().item<bool>()) {
+    throw DataError(fmt::format(
+        "{}: expected every {} to be positive and finite", path, name));
+  }
+  return values;
 }
 
 void PlateDataset::open_file(const std::string& path) {
@@ -75,17 +105,12 @@ void PlateDataset::open_file(const std::string& path) {
         "{}: expected at least {} cases, for a 70/20/10 split, got {}", path,
         kFewestCases, cases));
   }
-  expect_shape(*reader_, path, "alpha", {cases});
-  expect_shape(*reader_, path, "dt", {cases});
-  const auto alpha = reader_->all("alpha"), dt = reader_->all("dt");
+  heat_ = says_heat(reader_->note());
+  has_alpha_ = heat_ || reader_->shapes().contains("alpha");
+  const auto alpha = each("alpha", path, cases, 0);
+  const auto dt = each("dt", path, cases, 1);
   cases_.alpha = alpha.to(runtime_.options());
   cases_.dt = dt.to(runtime_.options());
-  const auto good = torch::isfinite(cases_.alpha * cases_.dt) &
-                    (cases_.alpha > 0) & (cases_.dt > 0);
-  if (!good.all().item<bool>()) {
-    throw DataError(path +
-                    ": expected every alpha and dt to be positive and finite");
-  }
   // Each case with a weight of its own: their order counts.
   const auto weights = torch::arange(1, cases + 1, torch::kFloat64);
   const auto weighted = [&](const torch::Tensor& each, int64_t from) {

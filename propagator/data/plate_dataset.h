@@ -27,9 +27,10 @@ struct PlateBatch {
   torch::Tensor dt;      // (B)
 };
 
-// Histories of the plate, split 70/20/10. They are solved on the device that
-// uses them, or read from a file; kept in memory, or, when they do not fit,
-// solved or read again batch by batch (solving four cases costs a millisecond).
+// Histories of the plate, or of another field from a file, split 70/20/10. They
+// are solved on the device that uses them, or read from a file; kept in memory,
+// or, when they do not fit, solved or read again batch by batch (solving four
+// cases costs a millisecond).
 class PlateDataset {
  public:
   PlateDataset(const physics::HeatPlateOptions& plate,
@@ -45,12 +46,19 @@ class PlateDataset {
   PlateBatch batch(Split split, const torch::Tensor& positions) const;
   // Positions [begin, begin + count) of the split.
   PlateBatch range(Split split, int64_t begin, int64_t count) const;
+  // Whether they obey the heat equation: those that are solved do, those of a
+  // file if its note says so (`"equation": "heat"`). Then a file must have α
+  // and dt; else α is 0 where it has none.
+  bool is_heat() const { return heat_; }
+  bool has_alpha() const { return has_alpha_; }
   // Of a file: sums of its numbers that tell it from another. Undefined where
   // plates are solved.
   const torch::Tensor& fingerprint() const { return fingerprint_; }
 
  private:
   torch::Tensor histories(const torch::Tensor& cases) const;
+  torch::Tensor each(const std::string& name, const std::string& path,
+                     int64_t cases, double otherwise) const;
   void open_file(const std::string& path);
   void keep_in_memory();
 
@@ -60,6 +68,7 @@ class PlateDataset {
   std::map<Split, torch::Tensor> cases_of_;  // the same, where the data are
   physics::PlateCases cases_;  // of every case; `first` empty for a file
   std::shared_ptr<TensorReader> reader_;
+  bool heat_ = true, has_alpha_ = true;
   torch::Tensor fingerprint_;  // (3), float64
   torch::Tensor fields_;       // (N, T, R, C) when in memory
 };

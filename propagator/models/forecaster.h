@@ -53,6 +53,11 @@ class Forecaster : public torch::nn::Module {
   using NextFrames = std::function<torch::Tensor()>;
   virtual void calibrate(const NextFrames&) {}
 
+  // Where training cases have no α, the model is to do without it from then
+  // on, and to say so. By default it cannot.
+  virtual void drop_alpha() {}
+  virtual bool uses_alpha() const { return true; }
+
   virtual Internals internals() const { return {}; }
   // What one case of `predict_at` costs, about: floating-point operations.
   virtual double work_of(const std::vector<int64_t>& times) const;

@@ -148,6 +148,15 @@ void HeatFormer::calibrate(const NextFrames& next) {
   }
 }
 
+void HeatFormer::drop_alpha() {
+  const torch::NoGradGuard no_grad;
+  alpha_embedding_->weight.zero_();
+}
+
+bool HeatFormer::uses_alpha() const {
+  return alpha_embedding_->weight.count_nonzero().item<int64_t>() > 0;
+}
+
 nn::AttentionBias HeatFormer::mask() const {
   if (options_.mask == MaskType::kBlock) {
     return nn::AttentionBias::visible_prefix(options_.visible);

@@ -64,6 +64,9 @@ class HeatFormer : public Forecaster {
                            const std::vector<int64_t>& times) override;
 
   void calibrate(const NextFrames& next) override;
+  // Its weights are zero then and stay so, since their gradient is α's.
+  void drop_alpha() override;
+  bool uses_alpha() const override;
 
   Internals internals() const override;
   double work_of(const std::vector<int64_t>& times) const override;

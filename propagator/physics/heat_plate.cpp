@@ -5,6 +5,7 @@
 
 #include <cmath>
 #include <cstring>
+#include <limits>
 #include <numbers>
 
 #include "propagator/core/error.h"
@@ -70,6 +71,15 @@ std::pair<torch::Tensor, torch::Tensor> fourier_numbers(
     const HeatPlateOptions& o, const PlateCases& cases) {
   const auto scaled = cases.alpha * cases.dt;
   return {scaled / (o.dx() * o.dx()), scaled / (o.dy() * o.dy())};
+}
+
+// δxx and δyy of the interior nodes: (…, R, C) → (…, R - 2, C - 2).
+std::pair<torch::Tensor, torch::Tensor> second_differences(
+    const torch::Tensor& t) {
+  const auto rows = t.slice(-2, 1, -1), cols = t.slice(-1, 1, -1);
+  const auto inner = rows.slice(-1, 1, -1);
+  return {rows.slice(-1, 2) - 2 * inner + rows.slice(-1, 0, -2),
+          cols.slice(-2, 2) - 2 * inner + cols.slice(-2, 0, -2)};
 }
 
 void check_stable(const HeatPlateOptions& o, const PlateCases& cases) {
@@ -264,15 +274,29 @@ torch::Tensor solve_with_tensors(const HeatPlateOptions& o,
     const auto t = field.select(1, n);
     auto next = field.select(1, n + 1);
     next.copy_(t);
-    const auto inner = t.index({Slice(), Slice(1, -1), Slice(1, -1)});
-    const auto lap_x = t.index({Slice(), Slice(1, -1), Slice(2)}) - 2 * inner +
-                       t.index({Slice(), Slice(1, -1), Slice(0, -2)});
-    const auto lap_y = t.index({Slice(), Slice(2), Slice(1, -1)}) - 2 * inner +
-                       t.index({Slice(), Slice(0, -2), Slice(1, -1)});
+    const auto [lap_x, lap_y] = second_differences(t);
     next.index({Slice(), Slice(1, -1), Slice(1, -1)})
         .add_(rx * lap_x + ry * lap_y);
   }
   return field;
+}
+
+torch::Tensor fit_alpha(const HeatPlateOptions& o, const torch::Tensor& frames,
+                        const torch::Tensor& dt) {
+  const auto t = frames.to(torch::kFloat64);
+  const auto [xx, yy] = second_differences(t.slice(1, 0, -1));
+  const auto laplacian = xx / (o.dx() * o.dx()) + yy / (o.dy() * o.dy());
+  const auto change =
+      (t.slice(1, 1) - t.slice(1, 0, -1)).slice(2, 1, -1).slice(3, 1, -1);
+  const auto over_nodes = [](const torch::Tensor& x) {
+    return x.sum({1, 2, 3});
+  };
+  // A plate at rest says nothing of its diffusivity, and any will do.
+  const auto step = over_nodes(change * laplacian) /
+                    over_nodes(laplacian.square())
+                        .clamp_min(std::numeric_limits<double>::min());
+  const double largest = o.largest_step(1);
+  return (step.clamp(1e-9 * largest, largest) / dt).to(dt.scalar_type());
 }
 
 torch::Tensor steady_state(const HeatPlateOptions& o,

@@ -71,6 +71,13 @@ torch::Tensor solve(const HeatPlateOptions& options, const PlateCases& cases);
 torch::Tensor solve_with_tensors(const HeatPlateOptions& options,
                                  const PlateCases& cases);
 
+// The diffusivity of each case by least squares over its frames,
+//   α dt = Σ (T[n+1] - T[n]) · L T[n] / Σ (L T[n])²,
+// with L the five-point Laplacian, over interior nodes and n, and then within
+// what is stable. (N, T ≥ 2, R, C), dt (N) → (N)
+torch::Tensor fit_alpha(const HeatPlateOptions& options,
+                        const torch::Tensor& frames, const torch::Tensor& dt);
+
 // The temperature after infinite time: the discrete Laplace equation with the
 // frame's edges, solved exactly by sine transforms. (N, R, C) → (N, R, C)
 torch::Tensor steady_state(const HeatPlateOptions& options,

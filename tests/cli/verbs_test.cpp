@@ -42,7 +42,8 @@ class Verbs : public ::testing::Test {
 TEST_F(Verbs, TrainEndsWithTableAuditAndFiles) {
   const auto output = train();
   for (const char* text :
-       {"test MSE", "last frame kept", "line to the steady state",
+       {"test MSE", "total loss", "last frame kept", "line to the steady state",
+        "explicit Euler, alpha given", "explicit Euler, alpha fitted",
         "times below the better baseline", "leak audit: 0 leaks", "result:"}) {
     EXPECT_NE(output.find(text), std::string::npos) << output;
   }
@@ -197,6 +198,38 @@ TEST_F(Verbs, GenerateInfoPredictInBothFormats) {
         nlohmann::json::parse(read_file(folder / "from-file/result.json"));
     EXPECT_EQ(a.at("mse"), b.at("mse"));
   }
+}
+
+// Histories of the user's own, of which nothing but the frames is known.
+TEST_F(Verbs, AFieldThatIsNotHeatIsTrainedShownAndPredicted) {
+  const auto file = path("mine.h5"), out = path("out.h5");
+  data::save_tensors(
+      file, {{{"fields", testing::random({20, 16, 8, 8}, "fields")}}, ""});
+  const auto outcome =
+      testing::propagator("train " + tiny() + " --runs " + path("") +
+                          " --name run -s data.file=" + file +
+                          " -s train.max_steps=6 -s report.page=yes");
+  ASSERT_EQ(outcome.status, 0) << outcome.output;
+  EXPECT_NE(outcome.output.find("does not say that it is of heat"),
+            std::string::npos)
+      << outcome.output;
+  EXPECT_NE(outcome.output.find("leak audit: 0 leaks"), std::string::npos);
+  const auto page = read_file(path("run/report.html"));
+  for (const char* text : {"heat-plate paper (published)", "temperature",
+                           "x (m)", "total loss", "The learned propagator"}) {
+    EXPECT_EQ(page.find(text), std::string::npos) << text;
+  }
+  const auto metrics = read_file(path("run/metrics.jsonl"));
+  EXPECT_EQ(metrics.find("physics"), std::string::npos) << metrics;
+  EXPECT_NE(metrics.find("initial"), std::string::npos) << metrics;
+  const auto predicted = testing::propagator(
+      "predict " + path("run") + " --input " + file + " --output " + out);
+  ASSERT_EQ(predicted.status, 0) << predicted.output;
+  EXPECT_EQ(data::load_tensors(out).tensors.at("fields").size(1), 16);
+  EXPECT_EQ(
+      testing::propagator("-q resume " + path("run") + " -s train.max_steps=8")
+          .status,
+      0);
 }
 
 TEST_F(Verbs, BenchMeasuresAndCounts) {

@@ -47,7 +47,7 @@ TensorFile counted() {
   return {{{"fields", fields},
            {"alpha", 1 + along(kCases, 1)},
            {"dt", 0.5 + along(kCases, 1)}},
-          ""};
+          R"({"equation": "heat"})"};
 }
 
 // What a dataset says about `content` as its file.
@@ -232,9 +232,43 @@ TEST(DataPlate, DiffusivityAndStepMustBePositiveAndFinite) {
       SCOPED_TRACE(name + " " + std::to_string(bad));
       auto content = counted();
       content.tensors[name][69] = bad;
-      EXPECT_NE(problem(content).find("alpha and dt"), std::string::npos);
+      EXPECT_NE(problem(content).find("every " + name + " to be positive"),
+                std::string::npos);
     }
   }
+}
+
+TEST(DataPlate, AFileIsOfHeatIfItsNoteSaysSo) {
+  const TemporaryFolder folder;
+  const auto read = [&](const std::string& note) {
+    auto content = counted();
+    content.note = note;
+    save_tensors(folder / "a.h5", content);
+    return dataset((folder / "a.h5").string(), Storage::kStream);
+  };
+  EXPECT_TRUE(dataset("", Storage::kStream).is_heat());
+  EXPECT_TRUE(read(R"({"equation": "heat"})").is_heat());
+  EXPECT_TRUE(read(R"({"made_by": "propagator data generate"})").is_heat());
+  for (const char* note : {"", "heat", "[1]", R"({"equation": "wave"})",
+                           R"({"made_by": "propagator predict"})"}) {
+    EXPECT_FALSE(read(note).is_heat()) << note;
+  }
+}
+
+TEST(DataPlate, AnotherFieldNeedsNeitherDiffusivityNorStep) {
+  const TemporaryFolder folder;
+  auto content = counted();
+  content.note = "";
+  content.tensors.erase("dt");
+  save_tensors(folder / "a.h5", content);
+  const auto with = dataset((folder / "a.h5").string(), Storage::kMemory);
+  EXPECT_TRUE(with.has_alpha());
+  EXPECT_GT(with.range(Split::kTest, 0, 1).alpha.item<double>(), 0);
+  content.tensors.erase("alpha");
+  save_tensors(folder / "b.h5", content);
+  const auto without = dataset((folder / "b.h5").string(), Storage::kMemory);
+  EXPECT_FALSE(without.has_alpha());
+  EXPECT_EQ(without.range(Split::kTest, 0, 1).alpha.item<double>(), 0);
 }
 
 TEST(DataPlate, FileInAnImpossiblePlaceLeavesNothing) {

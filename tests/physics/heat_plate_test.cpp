@@ -275,5 +275,36 @@ TEST(PhysicsHeatPlate, SegmentsMustFit) {
   EXPECT_THROW(o.validate(), ConfigError);
 }
 
+TEST(PhysicsHeatPlate, LeastSquaresFindTheDiffusivity) {
+  HeatPlateOptions o;
+  o.rows = 9, o.cols = 12, o.height = 2, o.frames = 4;
+  o.time_step = TimeStep::kFixed;
+  const auto cases = draw_cases(o, 4, 0, 6);
+  const auto frames = solve(o, cases);
+  EXPECT_TRUE(near(fit_alpha(o, frames, cases.dt), cases.alpha, kFloat64));
+  // The best of one number that is off by a little everywhere.
+  auto noisy = frames.clone();
+  noisy.slice(1, 1) += 1e-6;
+  const auto near_by = fit_alpha(o, noisy, cases.dt);
+  EXPECT_TRUE(near(near_by, cases.alpha, {1e-3, 0}));
+  EXPECT_FALSE(near(near_by, cases.alpha, kFloat64));
+}
+
+// Whatever the frames are, the scheme can go on with what is fitted.
+TEST(PhysicsHeatPlate, AFittedDiffusivityIsStable) {
+  HeatPlateOptions o;
+  o.rows = o.cols = 6, o.frames = 9;
+  const auto dt = torch::full({3}, 0.1, torch::kFloat64);
+  auto frames = testing::random({3, 5, 6, 6}, "frames");
+  frames[1].fill_(0.3);  // at rest
+  frames[2] = frames[2][0].unsqueeze(0) *
+              torch::tensor({1., -9., 81., -729., 6561.}, torch::kFloat64)
+                  .view({5, 1, 1});  // explodes
+  const auto alpha = fit_alpha(o, frames, dt);
+  EXPECT_TRUE(torch::isfinite(solve(o, {frames.select(1, 4), alpha, dt}))
+                  .all()
+                  .item<bool>());
+}
+
 }  // namespace
 }  // namespace propagator::physics

@@ -22,4 +22,16 @@ torch::Tensor line_to_steady_state(const physics::HeatPlateOptions& plate,
   return answer;
 }
 
+torch::Tensor continue_scheme(const physics::HeatPlateOptions& plate,
+                              const torch::Tensor& frames,
+                              const torch::Tensor& alpha,
+                              const torch::Tensor& dt, int64_t visible) {
+  auto rest = plate;
+  rest.frames = frames.size(1) - visible + 1;
+  const auto last = frames.select(1, visible - 1);
+  return torch::cat({frames.narrow(1, 0, visible),
+                     physics::solve(rest, {last, alpha, dt}).slice(1, 1)},
+                    1);
+}
+
 }  // namespace propagator::tasks

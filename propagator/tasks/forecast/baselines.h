@@ -6,8 +6,8 @@
 
 namespace propagator::tasks {
 
-// What a forecast must beat. Both know the first `visible` frames, as a model
-// does: (B, T, R, C) histories → (B, T, R, C) answers.
+// What a forecast is compared with. All know the first `visible` frames, as a
+// model does: (B, T, R, C) histories → (B, T, R, C) answers.
 
 // The last visible frame, kept.
 torch::Tensor keep_last_frame(const torch::Tensor& frames, int64_t visible);
@@ -17,5 +17,12 @@ torch::Tensor keep_last_frame(const torch::Tensor& frames, int64_t visible);
 torch::Tensor line_to_steady_state(const physics::HeatPlateOptions& plate,
                                    const torch::Tensor& frames,
                                    int64_t visible);
+
+// The classical answer: the scheme that made the data, explicit Euler, from the
+// last visible frame on.
+torch::Tensor continue_scheme(const physics::HeatPlateOptions& plate,
+                              const torch::Tensor& frames,
+                              const torch::Tensor& alpha,
+                              const torch::Tensor& dt, int64_t visible);
 
 }  // namespace propagator::tasks

@@ -1,5 +1,7 @@
 #include <torch/utils.h>
 
+#include <limits>
+
 #include "propagator/core/error.h"
 #include "propagator/core/progress.h"
 #include "propagator/core/stopwatch.h"
@@ -18,12 +20,6 @@ using nlohmann::json;
 constexpr kernels::PlateLossWeights kPaperWeights{
     .mse = 1, .physics = 0.001, .boundary = 0.1, .initial = 0.1};
 
-// Sums of squared errors of each frame, over cases and nodes: (T).
-torch::Tensor squared_error(const torch::Tensor& answer,
-                            const torch::Tensor& truth) {
-  return (answer - truth).to(torch::kFloat64).square().sum({0, 2, 3}).cpu();
-}
-
 json mse_summary(const torch::Tensor& per_frame, int64_t visible) {
   const ShownFrames shown(visible, per_frame.size(0));
   const auto at = [&](int64_t t) { return per_frame[t].item<double>(); };
@@ -35,17 +31,85 @@ json mse_summary(const torch::Tensor& per_frame, int64_t visible) {
           {"mse_late", at(shown.late)}};
 }
 
-// The terms' means over cases, and their sum with the paper's weights.
-void add_total_loss(const torch::Tensor& terms, json& result) {
-  const auto& w = kPaperWeights;
-  const auto term = [&](int64_t n) { return terms[n].item<double>(); };
-  result["total_loss"] = w.mse * term(0) + w.physics * term(1) +
-                         w.boundary * term(2) + w.initial * term(3);
-  result["total_loss_terms"] = {{"mse", term(0)},
-                                {"physics", term(1)},
-                                {"boundary", term(2)},
-                                {"initial", term(3)}};
-}
+// One that answers: the model, a baseline, a classical method. Its errors, and
+// the time that it takes on the device.
+class Contender {
+ public:
+  template <class Work>
+  torch::Tensor answer(const Runtime& runtime, const torch::Tensor& truth,
+                       Work&& work) {
+    wait_for(runtime);
+    const Stopwatch clock;
+    const torch::Tensor answer = work();
+    wait_for(runtime);
+    const double seconds = clock.seconds();
+    seconds_ += seconds;
+    fastest_ = std::min(fastest_, seconds / static_cast<double>(truth.size(0)));
+    const auto squares = (answer - truth).to(torch::kFloat64).square();
+    sum_ = sum_ + squares.mean({2, 3}).sum(0).cpu();
+    cases_ += truth.size(0);
+    return answer;
+  }
+
+  json numbers(int64_t visible) const {
+    auto numbers = mse_summary(sum_ / cases_, visible);
+    numbers["seconds_per_case"] = fastest_;
+    return numbers;
+  }
+  double seconds() const { return seconds_; }
+
+ private:
+  torch::Tensor sum_ = torch::zeros({}, torch::kFloat64);  // (T), over cases
+  int64_t cases_ = 0;
+  double seconds_ = 0;
+  // Of a case, in the batch that took least: others may have had to warm up.
+  double fastest_ = std::numeric_limits<double>::infinity();
+};
+
+// What only plates of heat can be compared with.
+struct HeatContest {
+  Contender line, given, fitted;
+  torch::Tensor terms = torch::zeros({4}, torch::kFloat64);  // over cases
+  bool stable = true;  // whether explicit Euler can continue them
+
+  void add(const physics::HeatPlateOptions& plate, const Runtime& runtime,
+           const data::PlateBatch& batch, int64_t visible) {
+    const auto& frames = batch.frames;
+    line.answer(runtime, frames,
+                [&] { return line_to_steady_state(plate, frames, visible); });
+    const double step = (batch.alpha * batch.dt).max().item<double>();
+    stable = stable && plate.is_stable(1, step);
+    if (!stable) return;
+    const auto continued = [&](const torch::Tensor& alpha) {
+      return continue_scheme(plate, frames, alpha, batch.dt, visible);
+    };
+    given.answer(runtime, frames, [&] { return continued(batch.alpha); });
+    if (visible < 2) return;
+    fitted.answer(runtime, frames, [&] {
+      return continued(
+          physics::fit_alpha(plate, frames.narrow(1, 0, visible), batch.dt));
+    });
+  }
+
+  void add_to(json& result, int64_t cases, int64_t visible) const {
+    const auto& w = kPaperWeights;
+    const auto term = [&](int64_t n) {
+      return terms[n].item<double>() / static_cast<double>(cases);
+    };
+    result["total_loss"] = w.mse * term(0) + w.physics * term(1) +
+                           w.boundary * term(2) + w.initial * term(3);
+    result["total_loss_terms"] = {{"mse", term(0)},
+                                  {"physics", term(1)},
+                                  {"boundary", term(2)},
+                                  {"initial", term(3)}};
+    result["baselines"]["line to the steady state"] = line.numbers(visible);
+    if (!stable) return;
+    auto& classical = result["classical"];
+    classical["explicit Euler, alpha given"] = given.numbers(visible);
+    if (visible < 2) return;
+    classical["explicit Euler, alpha fitted"] = fitted.numbers(visible);
+  }
+};
 
 }  // namespace
 
@@ -75,50 +139,47 @@ Evaluation Forecast::evaluate(torch::nn::Module& model, data::Split split) {
   }
   const torch::NoGradGuard no_grad;
   auto& forecaster = as_forecaster(model);
+  expect_alpha_if_used(forecaster);
   model.eval();
   const int64_t visible = forecaster.visible();
   const int64_t cases = eval_options_.cases > 0
                             ? std::min(eval_options_.cases, data_->size(split))
                             : data_->size(split);
-  auto ours = torch::zeros({plate_.frames}, torch::kFloat64);
-  auto kept = torch::zeros_like(ours), line = torch::zeros_like(ours);
-  auto terms = torch::zeros({4}, torch::kFloat64);
-  double seconds = 0;
+  Contender ours, kept;
+  HeatContest heat;
   Progress progress("testing", cases * plate_.frames);
   for (int64_t n = 0; n < cases; n += eval_options_.batch) {
     const int64_t count = std::min(eval_options_.batch, cases - n);
     const auto batch = data_->range(split, n, count);
-    const Stopwatch clock;
-    const auto answer = forecast(forecaster, batch, [&](int64_t frame) {
-      progress.update(n * plate_.frames + frame * count);
+    const auto answer = ours.answer(runtime_, batch.frames, [&] {
+      return forecast(forecaster, batch, [&](int64_t frame) {
+        progress.update(n * plate_.frames + frame * count);
+      });
     });
-    ours += squared_error(answer, batch.frames);
-    seconds += clock.seconds();
-    const auto loss = kernels::plate_loss(
-        loss_inputs(answer, batch, PhysicsUnits::kRate, visible),
-        kPaperWeights);
-    terms += loss.terms.to(torch::kCPU, torch::kFloat64) * count;
-    kept += squared_error(keep_last_frame(batch.frames, visible), batch.frames);
-    line += squared_error(line_to_steady_state(plate_, batch.frames, visible),
-                          batch.frames);
+    kept.answer(runtime_, batch.frames,
+                [&] { return keep_last_frame(batch.frames, visible); });
+    if (data_->is_heat()) {
+      heat.add(plate_, runtime_, batch, visible);
+      const auto loss = kernels::plate_loss(
+          loss_inputs(answer, batch, PhysicsUnits::kRate, visible),
+          kPaperWeights);
+      heat.terms += loss.terms.to(torch::kCPU, torch::kFloat64) * count;
+    }
     progress.update((n + count) * plate_.frames);
   }
-  const auto count = static_cast<double>(cases * plate_.rows * plate_.cols);
-  json result = mse_summary(ours / count, visible);
+  json result = ours.numbers(visible);
   if (!std::isfinite(result.at("mse").get<double>())) {
     throw NumericalError("[eval] the forecast is not finite");
   }
-  add_total_loss(terms / cases, result);
-  result["baselines"] = {
-      {"last frame kept", mse_summary(kept / count, visible)},
-      {"line to the steady state", mse_summary(line / count, visible)}};
+  result["baselines"]["last frame kept"] = kept.numbers(visible);
+  if (data_->is_heat()) heat.add_to(result, cases, visible);
   const ShownFrames shown(visible, plate_.frames);
   result["split"] = config::name_of(split);
   result["cases"] = cases;
   result["protocol"] = config::name_of(eval_options_.protocol);
   result["visible_frames"] = visible;
   result["shown_frames"] = {shown.early, shown.middle, shown.late};
-  result["evaluation_seconds"] = seconds;
+  result["evaluation_seconds"] = ours.seconds();
   return present(std::move(result));
 }
 

@@ -2,7 +2,10 @@
 
 #include <torch/utils.h>
 
+#include <nlohmann/json.hpp>
+
 #include "propagator/core/error.h"
+#include "propagator/core/log.h"
 #include "propagator/tasks/loss_weight.h"
 
 namespace propagator::tasks {
@@ -102,6 +105,12 @@ void Forecast::prepare(int64_t seed, const Runtime& runtime) {
   runtime_ = runtime;
   data_ = std::make_unique<data::PlateDataset>(plate_, data_options_, seed,
                                                runtime);
+  if (data_->is_heat()) return;
+  log::info(
+      "{} does not say that it is of heat (a note with \"equation\": "
+      "\"heat\"): the loss is without its terms physics and boundary, the test "
+      "without total loss, steady state, solver and the paper's number",
+      data_options_.file);
 }
 
 std::shared_ptr<torch::nn::Module> Forecast::make_model() const {
@@ -111,12 +120,23 @@ std::shared_ptr<torch::nn::Module> Forecast::make_model() const {
 void Forecast::calibrate(torch::nn::Module& model) {
   const int64_t cases = std::min(kCalibrationCases, size(data::Split::kTrain));
   int64_t done = 0;
+  if (!data_->has_alpha()) {
+    as_forecaster(model).drop_alpha();
+    expect_alpha_if_used(as_forecaster(model));
+  }
   as_forecaster(model).calibrate([&]() -> torch::Tensor {
     if (done == cases) return {};
     const int64_t count = std::min(eval_options_.batch, cases - done);
     done += count;
     return data_->range(data::Split::kTrain, done - count, count).frames;
   });
+}
+
+void Forecast::expect_alpha_if_used(const models::Forecaster& model) const {
+  if (data_->has_alpha() || !model.uses_alpha()) return;
+  throw DataError(
+      fmt::format("{}: expected an array named 'alpha'", data_options_.file),
+      "the model takes a number of each case");
 }
 
 train::NamedTensors Forecast::state() const {
@@ -165,19 +185,21 @@ train::Loss Forecast::loss(torch::nn::Module& model, data::Split split,
       forecaster.forward(batch.frames, batch.alpha).to(batch.frames.dtype());
   const auto inputs = loss_inputs(
       prediction, batch, loss_options_.physics_units, forecaster.visible());
+  const bool heat = data_->is_heat();
   const kernels::PlateLossWeights weights{
-      loss_options_.mse, loss_options_.physics, loss_options_.boundary,
-      loss_options_.initial};
+      loss_options_.mse, heat ? loss_options_.physics : 0,
+      heat ? loss_options_.boundary : 0, loss_options_.initial};
   const bool published =
-      loss_options_.normalisation == Normalisation::kPublished;
+      heat && loss_options_.normalisation == Normalisation::kPublished;
   const auto plate = published
                          ? kernels::plate_loss_reference(inputs, weights, true)
                          : kernels::plate_loss(inputs, weights);
-  train::Loss loss{plate.total,
-                   {{"mse", weights.mse, plate.terms[0]},
-                    {"physics", weights.physics, plate.terms[1]},
-                    {"boundary", weights.boundary, plate.terms[2]},
-                    {"initial", weights.initial, plate.terms[3]}}};
+  train::Loss loss{plate.total, {{"mse", weights.mse, plate.terms[0]}}};
+  if (heat) {
+    loss.terms.push_back({"physics", weights.physics, plate.terms[1]});
+    loss.terms.push_back({"boundary", weights.boundary, plate.terms[2]});
+  }
+  loss.terms.push_back({"initial", weights.initial, plate.terms[3]});
   if (loss_options_.correlation > 0) {
     const auto term = decorrelation(prediction, batch.frames);
     loss.total = loss.total + loss_options_.correlation * term;
@@ -194,8 +216,10 @@ std::string Forecast::write_data(const std::string& path, int64_t seed,
     throw UsageError("[data] data.file is read, not solved again",
                      "leave it out: the plates come from plate.* and the seed");
   }
+  auto content = nlohmann::json::parse(note);
+  content["equation"] = "heat";
   data::write_plate_file(path, plate_, data_options_.cases, seed, runtime,
-                         note);
+                         content.dump());
   return fmt::format("{} plates", data_options_.cases);
 }
 
@@ -211,8 +235,9 @@ TaskKind forecast_kind() {
           .models = helps_of(models::forecasters()),
           .files =
               "INPUT holds `fields` (N, frames, rows, cols), of which the "
-              "first visible\nframes are used, and `alpha` (N); OUTPUT "
-              "gets `fields` (N, all frames, rows, cols).\n  propagator "
+              "first visible\nframes are used, and `alpha` (N), if the model "
+              "was trained with it; OUTPUT gets\n`fields` (N, all frames, "
+              "rows, cols).\n  propagator "
               "predict runs/quick --input first.npz --output future.npz"};
 }
 

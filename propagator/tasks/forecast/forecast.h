@@ -46,7 +46,8 @@ struct ShownFrames {
 };
 
 // Task `forecast`: given the first frames of a heat plate, what does it do
-// next? From the heat-plate paper.
+// next? From the heat-plate paper. Histories of a file that does not say that
+// they are of heat have nothing of heat in their loss, test and pictures.
 class Forecast : public Task,
                  public Drawing,
                  public Explainable,
@@ -94,6 +95,7 @@ class Forecast : public Task,
   // and whether these are the paper's too.
   std::optional<Metric> published() const;
   bool has_published_sizes() const;
+  void expect_alpha_if_used(const models::Forecaster& model) const;
   // What the numbers of a test say: table, remarks, metrics, curves.
   Evaluation present(nlohmann::json numbers) const;
   models::FieldShape shape() const;
@@ -112,8 +114,8 @@ class Forecast : public Task,
   NamedTensors test_path(models::Forecaster& model,
                          const data::PlateBatch& cases) const;
 
-  report::Axis x_axis() const { return {"x (m)", 0, plate_.width}; }
-  report::Axis y_axis() const { return {"y (m)", plate_.height, 0}; }
+  report::Axis x_axis() const;
+  report::Axis y_axis() const;
 
   physics::HeatPlateOptions plate_;
   data::PlateDataOptions data_options_;

@@ -68,25 +68,37 @@ void draw_panels(const report::FieldSeries& series, const ShownFrames& shown,
 constexpr const char* kMse = "MSE";
 constexpr const char* kTotalLoss = "total loss";
 
+std::vector<std::string> table_header(const json& r, bool heat) {
+  std::vector<std::string> header{
+      fmt::format("{} MSE", r.at("split").get<std::string>()), "all frames",
+      "hidden frames"};
+  for (const auto& frame : r.at("shown_frames")) {
+    header.push_back(fmt::format("frame {}", frame.dump()));
+  }
+  if (heat) header.emplace_back(kTotalLoss);
+  header.emplace_back(heat ? "ms a plate" : "ms a case");
+  return header;
+}
+
 // Rows of a test's table: ours, the paper's, the baselines. The paper's number
 // stands in the column of what it is.
 void add_rows(const std::string& ours, const json& r, Evaluation& evaluation) {
-  const auto& shown = r.at("shown_frames");
+  const bool heat = r.contains("total_loss");
   auto& table = evaluation.table;
-  table = report::Table(
-      {fmt::format("{} MSE", r.at("split").get<std::string>()), "all frames",
-       "hidden frames", fmt::format("frame {}", shown[0].dump()),
-       fmt::format("frame {}", shown[1].dump()),
-       fmt::format("frame {}", shown[2].dump()), kTotalLoss});
+  table = report::Table(table_header(r, heat));
   const auto add = [&](const std::string& name, const json& row) {
     std::vector<std::string> cells{name};
     for (const char* key :
          {"mse", "mse_hidden", "mse_early", "mse_middle", "mse_late"}) {
       cells.push_back(scientific(row.at(key).get<double>()));
     }
-    cells.push_back(row.contains("total_loss")
-                        ? scientific(row.at("total_loss").get<double>())
-                        : "-");
+    if (heat) {
+      cells.push_back(row.contains("total_loss")
+                          ? scientific(row.at("total_loss").get<double>())
+                          : "-");
+    }
+    cells.push_back(
+        fmt::format("{:.3g}", 1e3 * row.at("seconds_per_case").get<double>()));
     table.row(cells);
   };
   add(ours, r);
@@ -94,14 +106,16 @@ void add_rows(const std::string& ours, const json& r, Evaluation& evaluation) {
     const auto value = scientific(paper.at("value"));
     const bool total = paper.at("metric") == kTotalLoss;
     table.row({"heat-plate paper (published)", total ? "-" : value, "-", "-",
-               "-", "-", total ? value : "-"});
+               "-", "-", total ? value : "-", "-"});
     evaluation.remarks.push_back(
         "the paper's number is of 401 frames of 26 x 26 nodes and of a model "
         "that sees its answer");
   }
-  evaluation.remarks.push_back(
-      "total loss: MSE + 0.001 physics + 0.1 boundary + 0.1 initial, the "
-      "paper's test of models that give all frames at once");
+  if (heat) {
+    evaluation.remarks.push_back(
+        "total loss: MSE + 0.001 physics + 0.1 boundary + 0.1 initial, the "
+        "paper's test of models that give all frames at once");
+  }
   // Baselines are given the visible frames, so the rest is what compares.
   double best = std::numeric_limits<double>::infinity();
   for (const auto& [name, row] : r.at("baselines").items()) {
@@ -110,9 +124,15 @@ void add_rows(const std::string& ours, const json& r, Evaluation& evaluation) {
   }
   const double ratio = best / r.at("mse_hidden").get<double>();
   evaluation.remarks.push_back(fmt::format(
-      "{:.1f} times {} the better baseline on hidden frames, {} cases",
+      "{:.1f} times {} the {} on hidden frames, {} cases",
       ratio >= 1 ? ratio : 1 / ratio, ratio >= 1 ? "below" : "above",
+      r.at("baselines").size() > 1 ? "better baseline" : "baseline",
       r.at("cases").dump()));
+  if (!r.contains("classical")) return;
+  for (const auto& [name, row] : r.at("classical").items()) add(name, row);
+  evaluation.remarks.push_back(
+      "explicit Euler, the scheme of our plates, goes on from the last given "
+      "frame; alpha fitted: by least squares on the given frames");
 }
 
 LinePlot errors_of_frames(const std::string& ours, const json& r) {
@@ -165,7 +185,7 @@ bool Forecast::has_published_sizes() const {
 
 Evaluation Forecast::present(json numbers) const {
   const auto ours = fmt::format("{} ({})", model_name_, mode());
-  const auto paper = published();
+  const auto paper = data_->is_heat() ? published() : std::nullopt;
   numbers["paper"] =
       paper ? json{{"metric", paper->name}, {"value", paper->value}} : json();
   Evaluation evaluation;
@@ -179,8 +199,10 @@ Evaluation Forecast::present(json numbers) const {
                         {"MSE, hidden frames", numbers.at("mse_hidden")},
                         {frame(0), numbers.at("mse_early")},
                         {frame(1), numbers.at("mse_middle")},
-                        {frame(2), numbers.at("mse_late")},
-                        {kTotalLoss, numbers.at("total_loss")}};
+                        {frame(2), numbers.at("mse_late")}};
+  if (numbers.contains("total_loss")) {
+    evaluation.metrics.push_back({kTotalLoss, numbers.at("total_loss")});
+  }
   for (auto& metric : evaluation.metrics) {
     if (paper && has_published_sizes() && metric.name == paper->name) {
       metric.published = paper->value;
@@ -188,6 +210,16 @@ Evaluation Forecast::present(json numbers) const {
   }
   evaluation.numbers = std::move(numbers);
   return evaluation;
+}
+
+report::Axis Forecast::x_axis() const {
+  if (data_->is_heat()) return {"x (m)", 0, plate_.width};
+  return {"column", 0, static_cast<double>(plate_.cols - 1)};
+}
+
+report::Axis Forecast::y_axis() const {
+  if (data_->is_heat()) return {"y (m)", plate_.height, 0};
+  return {"row", 0, static_cast<double>(plate_.rows - 1)};
 }
 
 std::optional<report::FieldSeries> Forecast::fields(torch::nn::Module& model,
@@ -203,11 +235,12 @@ std::optional<report::FieldSeries> Forecast::fields(torch::nn::Module& model,
   }
   count = std::min(count, available - first);
   const auto batch = data_->range(split, first, count);
-  report::FieldSeries series{.quantity = "normalised temperature",
-                             .times = counting(plate_.frames),
-                             .x = x_axis(),
-                             .y = y_axis(),
-                             .truth = batch.frames.cpu()};
+  report::FieldSeries series{
+      .quantity = data_->is_heat() ? "normalised temperature" : "value",
+      .times = counting(plate_.frames),
+      .x = x_axis(),
+      .y = y_axis(),
+      .truth = batch.frames.cpu()};
   for (int64_t n = 0; n < count; ++n) {
     series.cases.push_back(
         fmt::format("{} case {}", config::name_of(split), first + n));

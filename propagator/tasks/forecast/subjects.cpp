@@ -33,6 +33,17 @@ std::vector<int64_t> spread_times(int64_t visible, int64_t frames) {
   return {times.begin(), times.end()};
 }
 
+// Why there is none to set beside the learned one; empty if there is.
+std::string no_true_propagator(const physics::HeatPlateOptions& plate,
+                               const data::PlateDataset& data,
+                               const data::PlateBatch& test) {
+  if (!data.is_heat()) return "the true one of the file's field is not known";
+  if (plate.is_stable(test.alpha.item<double>(), test.dt.item<double>())) {
+    return "";
+  }
+  return "the file's time step is too long for our own solver";
+}
+
 }  // namespace
 
 std::optional<AuditSubject> Forecast::audit_subject(torch::nn::Module& model) {
@@ -89,10 +100,8 @@ std::optional<PropagatorSubject> Forecast::propagator_subject(
   auto& forecaster = as_forecaster(model);
   const auto times = spread_times(forecaster.visible(), plate_.frames);
   const auto test = data_->range(data::Split::kTest, 0, 1);
-  if (!plate_.is_stable(test.alpha.item<double>(), test.dt.item<double>())) {
-    log::warn(
-        "the file's time step is too long for our own solver: the learned "
-        "propagator has no true one beside it and is left out");
+  if (const auto why = no_true_propagator(plate_, *data_, test); !why.empty()) {
+    log::warn("the learned propagator is left out: {}", why);
     return std::nullopt;
   }
   const int64_t pairs =

@@ -20,22 +20,23 @@ class ForecastSurrogate : public Surrogate {
         forecaster_(models::as_forecaster(*model_)),
         shape_(shape),
         batch_(batch),
-        runtime_(runtime) {
+        runtime_(runtime),
+        uses_alpha_(forecaster_.uses_alpha()) {
     model_->eval();
   }
 
   std::vector<Port> inputs() const override {
-    return {{"fields",
-             {-1, -1, shape_.rows, shape_.cols},
-             fmt::format("cases and their first {} frames or more",
-                         forecaster_.visible())},
-            {"alpha", {-1}, "diffusivity of each case"}};
+    return with_alpha({"fields",
+                       {-1, -1, shape_.rows, shape_.cols},
+                       fmt::format("cases and their first {} frames or more",
+                                   forecaster_.visible())},
+                      "diffusivity of each case");
   }
   std::vector<Port> outputs() const override {
-    return {{"fields",
-             {-1, shape_.frames, shape_.rows, shape_.cols},
-             "all frames, the given ones first"},
-            {"alpha", {-1}, "as given"}};
+    return with_alpha({"fields",
+                       {-1, shape_.frames, shape_.rows, shape_.cols},
+                       "all frames, the given ones first"},
+                      "as given");
   }
 
   NamedTensors apply(const NamedTensors& inputs) const override {
@@ -45,8 +46,9 @@ class ForecastSurrogate : public Surrogate {
     expect_fields(given);
     const int64_t cases = given.size(0);
     const auto alpha =
-        data::tensor_named(inputs, "alpha").to(runtime_.options());
-    expect_alpha(alpha, cases);
+        uses_alpha_ ? data::tensor_named(inputs, "alpha").to(runtime_.options())
+                    : torch::zeros({cases}, runtime_.options());
+    if (uses_alpha_) expect_alpha(alpha, cases);
     auto fields = torch::empty({cases, shape_.frames, shape_.rows, shape_.cols},
                                runtime_.options().device(torch::kCPU));
     Progress progress("predicting", cases * shape_.frames);
@@ -69,10 +71,18 @@ class ForecastSurrogate : public Surrogate {
       }
       fields.narrow(0, n, count).copy_(answer);
     }
-    return {{"fields", fields}, {"alpha", alpha.cpu()}};
+    NamedTensors answers{{"fields", fields}};
+    if (uses_alpha_) answers["alpha"] = alpha.cpu();
+    return answers;
   }
 
  private:
+  std::vector<Port> with_alpha(Port fields, const std::string& meaning) const {
+    std::vector<Port> ports{std::move(fields)};
+    if (uses_alpha_) ports.push_back({"alpha", {-1}, meaning});
+    return ports;
+  }
+
   void expect_fields(const Tensor& fields) const {
     const auto got = fields.sizes();
     if (got.size() == 4 && got[0] > 0 && got[1] >= forecaster_.visible() &&
@@ -111,6 +121,7 @@ class ForecastSurrogate : public Surrogate {
   models::FieldShape shape_;
   int64_t batch_;
   Runtime runtime_;
+  bool uses_alpha_;  // or was trained without
 };
 
 }  // namespace

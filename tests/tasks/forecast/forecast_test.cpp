@@ -159,6 +159,41 @@ TEST(TasksForecast, BaselinesByHand) {
                    kFloat64));
 }
 
+// The data are the scheme's, so that it has no error at all.
+TEST(TasksForecast, TheClassicalAnswerIsExactAndTimed) {
+  for (const char* step : {"plate.time_step=cfl", "plate.time_step=fixed"}) {
+    const auto experiment = make({step});
+    const auto runtime = experiment->make_runtime();
+    experiment->task().prepare(0, runtime);
+    const auto model = experiment->make_model(runtime);
+    const auto evaluation =
+        experiment->task().evaluate(*model, data::Split::kTest);
+    const auto& classical = evaluation.numbers.at("classical");
+    const auto& given = classical.at("explicit Euler, alpha given");
+    const auto& fitted = classical.at("explicit Euler, alpha fitted");
+    EXPECT_EQ(given.at("mse"), 0);
+    EXPECT_LT(fitted.at("mse"), 1e-24);
+    EXPECT_EQ(given.at("mse_per_frame").size(), 14u);
+    EXPECT_GT(given.at("seconds_per_case"), 0);
+    EXPECT_GT(fitted.at("seconds_per_case"), 0);
+    EXPECT_GT(evaluation.numbers.at("seconds_per_case"), 0);
+    for (const char* text : {"explicit Euler, alpha given",
+                             "explicit Euler, alpha fitted", "ms a plate"}) {
+      EXPECT_NE(evaluation.table.text().find(text), std::string::npos) << text;
+    }
+  }
+}
+
+TEST(TasksForecast, OneFrameFitsNoDiffusivity) {
+  const auto experiment = make({"model.visible=1"});
+  const auto runtime = experiment->make_runtime();
+  experiment->task().prepare(0, runtime);
+  const auto model = experiment->make_model(runtime);
+  const auto numbers =
+      experiment->task().evaluate(*model, data::Split::kTest).numbers;
+  EXPECT_EQ(numbers.at("classical").size(), 1u);
+}
+
 TEST(TasksForecast, TheSurrogateEqualsTheModelAndRefusesBadInput) {
   const auto experiment = make();
   const auto runtime = experiment->make_runtime();
