@@ -13,6 +13,9 @@ void print_result(const run::TestResult& result, bool as_json) {
     return;
   }
   fmt::print("\n{}\n", result.evaluation.table.text());
+  if (const auto verdict = run::verdict(result); !verdict.empty()) {
+    fmt::print("  {}\n", verdict);
+  }
   for (const auto& remark : result.evaluation.remarks) {
     fmt::print("  {}\n", remark);
   }
