@@ -1,4 +1,6 @@
+#include <cmath>
 #include <cstdio>
+#include <nlohmann/json.hpp>
 
 #include "propagator/cli/commands.h"
 #include "propagator/core/error.h"
@@ -11,6 +13,37 @@
 
 namespace propagator::cli {
 namespace {
+
+using nlohmann::json;
+
+json keys_of(const config::Schema& schema) {
+  json keys = json::array();
+  for (const auto& field : schema.fields()) {
+    json& key = keys.emplace_back(json{{"key", field.path},
+                                       {"help", field.meta.help},
+                                       {"type", field.type},
+                                       {"default", field.default_text},
+                                       {"role", config::name_of(field.role)}});
+    if (!field.meta.unit.empty()) key["unit"] = field.meta.unit;
+    if (std::isfinite(field.meta.min)) key["min"] = field.meta.min;
+    if (std::isfinite(field.meta.max)) key["max"] = field.meta.max;
+  }
+  return keys;
+}
+
+void print_checked_json(const run::Experiment& experiment) {
+  json config;
+  for (const auto& field : experiment.schema().fields()) {
+    config[field.path] = field.get();
+  }
+  const json checked{
+      {"config", config},
+      {"found", experiment.task().inspect()},
+      {"warnings", experiment.remarks(std::nullopt)},
+      {"parameters", nn::parameter_count(*experiment.task().make_model())},
+      {"config_sha256", experiment.hash()}};
+  fmt::print("{}\n", checked.dump(2));
+}
 
 void print_checked(const run::Experiment& experiment) {
   const auto lines = experiment.task().inspect();
@@ -25,47 +58,57 @@ void print_checked(const run::Experiment& experiment) {
              experiment.hash().substr(0, 12));
 }
 
-int check_config(const std::string& name, const Overrides& overrides,
-                 bool help) {
-  auto document = config::Document::from_file(run::find_config(name));
-  overrides.apply_to(document);
+struct CheckArguments {
+  std::string what;
+  bool keys = false, json = false;
+  Overrides overrides;
+};
+
+int check_config(const CheckArguments& o) {
+  auto document = config::Document::from_file(run::find_config(o.what));
+  o.overrides.apply_to(document);
   run::Experiment experiment(document);
-  if (const auto limit = overrides.seconds()) experiment.limit_time(*limit);
-  if (help) {
-    fmt::print("{}", config::to_help(experiment.schema()));
+  if (const auto limit = o.overrides.seconds()) experiment.limit_time(*limit);
+  if (o.keys) {
+    fmt::print("{}", o.json ? keys_of(experiment.schema()).dump(2) + "\n"
+                            : config::to_help(experiment.schema()));
     return 0;
   }
   run::runtime_for_training(experiment);
-  run::with_memory_hint(experiment, [&] { print_checked(experiment); });
+  run::with_memory_hint(experiment, [&] {
+    (o.json ? print_checked_json : print_checked)(experiment);
+  });
   return 0;
 }
 
-int check_run(const std::string& path, const Overrides& overrides) {
-  const auto run = train::RunDirectory::open(path);
+int check_run(const CheckArguments& o) {
+  const auto run = train::RunDirectory::open(o.what);
   const auto experiment = run::changed_experiment(
-      run.read_config(), overrides.change(), config::evaluation_may_change);
+      run.read_config(), o.overrides.change(), config::evaluation_may_change);
   const auto& task = experiment->task();
   const auto model = task.make_model();
-  const auto all = train::list_checkpoints(run.checkpoints());
-  for (const auto& directory : all) {
+  json good = json::array();
+  for (const auto& directory : train::list_checkpoints(run.checkpoints())) {
     const auto checkpoint = train::load_checkpoint(directory);
     run::set_weights(task, *model, checkpoint.model, directory.string());
-    fmt::print("{}: good, step {}\n", directory.string(),
-               checkpoint.state.at("step").dump());
+    const auto& step = checkpoint.state.at("step");
+    good.push_back({{"path", directory.string()}, {"step", step}});
+    if (o.json) continue;
+    fmt::print("{}: good, step {}\n", directory.string(), step.dump());
   }
-  fmt::print("{}: {} good checkpoints\n", path, all.size());
+  if (o.json) {
+    const json checked{{"run", o.what}, {"good_checkpoints", good}};
+    fmt::print("{}\n", checked.dump(2));
+  } else {
+    fmt::print("{}: {} good checkpoints\n", o.what, good.size());
+  }
   return 0;
 }
 
 }  // namespace
 
 void add_check(CLI::App& app, Action& action) {
-  struct Options {
-    std::string what;
-    bool keys = false;
-    Overrides overrides;
-  };
-  const auto o = std::make_shared<Options>();
+  const auto o = std::make_shared<CheckArguments>();
   auto* verb = app.add_subcommand(
       "check", "Check a configuration, or the checkpoints of a run");
   verb->footer(
@@ -81,11 +124,11 @@ void add_check(CLI::App& app, Action& action) {
       *verb, "The network that solves a problem, as for `solve`");
   verb->add_flag("--keys", o->keys,
                  "Types, bounds, defaults and roles of every key instead");
+  verb->add_flag("--json", o->json, "Print it as JSON");
   o->overrides.add_to(*verb, Overrides::Subject::kNewRun);
   verb->callback([o, &action] {
     action = [o] {
-      if (fs::is_directory(o->what)) return check_run(o->what, o->overrides);
-      return check_config(o->what, o->overrides, o->keys);
+      return fs::is_directory(o->what) ? check_run(*o) : check_config(*o);
     };
   });
 }

@@ -1,3 +1,5 @@
+#include <limits>
+#include <map>
 #include <nlohmann/json.hpp>
 
 #include "propagator/cli/commands.h"
@@ -38,41 +40,91 @@ int generate(const std::string& name, const std::string& out, bool force,
   return 0;
 }
 
-int describe(const std::string& path) {
-  const auto reader = data::TensorReader::open(path);
+// An array in numbers: its shape, its finite values, and how many are not.
+struct Range {
+  std::vector<int64_t> shape;
+  double smallest = std::numeric_limits<double>::infinity();
+  double largest = -std::numeric_limits<double>::infinity();
+  double sum = 0;
+  int64_t finite = 0, not_finite = 0;
+
+  double mean() const { return sum / static_cast<double>(finite); }
+};
+
+Range range_of(const data::TensorReader& reader, const std::string& name) {
+  Range range{.shape = reader.shape(name)};
+  const int64_t rows = range.shape.empty() ? 0 : range.shape[0];
+  for (int64_t n = 0; n < rows; n += kRowsAtOnce) {
+    const auto all = reader.rows(name, n, std::min(kRowsAtOnce, rows - n))
+                         .to(torch::kFloat64);
+    const auto part = all.masked_select(torch::isfinite(all));
+    range.not_finite += all.numel() - part.numel();
+    if (part.numel() == 0) continue;
+    range.smallest = std::min(range.smallest, part.min().item<double>());
+    range.largest = std::max(range.largest, part.max().item<double>());
+    range.sum += part.sum().item<double>();
+    range.finite += part.numel();
+  }
+  return range;
+}
+
+void print_ranges(const std::map<std::string, Range>& ranges,
+                  const data::TensorReader& reader) {
   report::Table table(
       {"array", "shape", "smallest", "mean", "largest", "not finite"});
-  for (const auto& [name, shape] : reader->shapes()) {
-    double least = std::numeric_limits<double>::infinity(), largest = -least;
-    double sum = 0;
-    int64_t count = 0, strange = 0;
-    const int64_t rows = shape.empty() ? 0 : shape[0];
-    for (int64_t n = 0; n < rows; n += kRowsAtOnce) {
-      const auto all = reader->rows(name, n, std::min(kRowsAtOnce, rows - n))
-                           .to(torch::kFloat64);
-      const auto part = all.masked_select(torch::isfinite(all));
-      strange += all.numel() - part.numel();
-      if (part.numel() == 0) continue;
-      least = std::min(least, part.min().item<double>());
-      largest = std::max(largest, part.max().item<double>());
-      sum += part.sum().item<double>();
-      count += part.numel();
-    }
+  for (const auto& [name, range] : ranges) {
     const auto text = [&](double value) {
-      return count > 0 ? fmt::format("{:.6g}", value) : "-";
+      return range.finite > 0 ? fmt::format("{:.6g}", value) : "-";
     };
-    table.row({name, fmt::format("({})", fmt::join(shape, ", ")), text(least),
-               text(sum / static_cast<double>(std::max<int64_t>(count, 1))),
-               text(largest), fmt::format("{}", strange)});
+    table.row({name, fmt::format("({})", fmt::join(range.shape, ", ")),
+               text(range.smallest), text(range.mean()), text(range.largest),
+               fmt::format("{}", range.not_finite)});
   }
   fmt::print("{}", table.text());
-  const auto note = nlohmann::json::parse(reader->note(), nullptr, false);
-  if (note.is_object()) {
-    fmt::print("\n  made by: {}\n", note.value("made_by", "?"));
-    if (note.contains("config")) {
-      fmt::print("\n{}", note["config"].get<std::string>());
-    }
+  if (!reader.unread().empty()) {
+    fmt::print("\n  not read, since they are no arrays of numbers: {}\n",
+               fmt::join(reader.unread(), ", "));
   }
+  const auto note = nlohmann::json::parse(reader.note(), nullptr, false);
+  if (!note.is_object()) return;
+  fmt::print("\n  made by: {}\n", note.value("made_by", "?"));
+  if (note.contains("config")) {
+    fmt::print("\n{}", note["config"].get<std::string>());
+  }
+}
+
+void print_ranges_json(const std::map<std::string, Range>& ranges,
+                       const data::TensorReader& reader) {
+  auto arrays = nlohmann::json::array();
+  for (const auto& [name, range] : ranges) {
+    auto& array =
+        arrays.emplace_back(nlohmann::json{{"name", name},
+                                           {"shape", range.shape},
+                                           {"not_finite", range.not_finite}});
+    if (range.finite == 0) continue;
+    array["smallest"] = range.smallest;
+    array["mean"] = range.mean();
+    array["largest"] = range.largest;
+  }
+  const nlohmann::json all{
+      {"arrays", arrays}, {"unread", reader.unread()}, {"note", reader.note()}};
+  fmt::print("{}\n", all.dump(2));
+}
+
+int describe(const std::string& path, bool as_json) {
+  const auto reader = data::TensorReader::open(path);
+  std::map<std::string, Range> ranges;
+  for (const auto& [name, shape] : reader->shapes()) {
+    ranges[name] = range_of(*reader, name);
+  }
+  if (ranges.empty()) {
+    throw DataError(
+        path + " has no array of numbers",
+        reader->unread().empty()
+            ? ""
+            : fmt::format("it has {}", fmt::join(reader->unread(), ", ")));
+  }
+  (as_json ? print_ranges_json : print_ranges)(ranges, *reader);
   return 0;
 }
 
@@ -81,7 +133,7 @@ int describe(const std::string& path) {
 void add_data(CLI::App& app, Action& action) {
   struct Options {
     std::string config, file;
-    bool force = false;
+    bool force = false, json = false;
     Overrides overrides;
   };
   const auto o = std::make_shared<Options>();
@@ -108,7 +160,9 @@ void add_data(CLI::App& app, Action& action) {
   auto* look = verb->add_subcommand(
       "info", "Arrays, shapes and ranges of a .h5 or .npz file");
   look->add_option("file", o->file, ".h5 or .npz")->required();
-  look->callback([o, &action] { action = [o] { return describe(o->file); }; });
+  look->add_flag("--json", o->json, "Print it as JSON");
+  look->callback(
+      [o, &action] { action = [o] { return describe(o->file, o->json); }; });
 }
 
 }  // namespace propagator::cli

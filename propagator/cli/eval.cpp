@@ -41,8 +41,7 @@ void add_eval(CLI::App& app, Action& action) {
            .change = o->overrides.change()});
       run.prepare_data();
       const auto result =
-          run::test_model(run.experiment(), run.model(), run.runtime(),
-                          config::value_of<data::Split>(o->split));
+          run::test_run(run, config::value_of<data::Split>(o->split));
       if (!o->out.empty()) {
         write_file_atomically(o->out, result.text());
       }

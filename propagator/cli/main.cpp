@@ -35,11 +35,31 @@ void expect_known_verb(const CLI::App& app, int argc, char** argv) {
       config::did_you_mean(argv[1], verbs, "`propagator --help` lists them"));
 }
 
+// The options of the chosen verb, and of the program.
+std::vector<std::string> options_of(const CLI::App& app) {
+  std::vector<std::string> names;
+  for (const auto* option : app.get_options()) {
+    for (const auto& name : option->get_lnames()) names.push_back("--" + name);
+  }
+  for (const auto* verb : app.get_subcommands()) {
+    const auto more = options_of(*verb);
+    names.insert(names.end(), more.begin(), more.end());
+  }
+  return names;
+}
+
 // What no verb takes, as it was typed: CLI11 names it in reverse.
 propagator::UsageError unexpected(const CLI::App& app) {
+  const auto typed = app.remaining(true);
+  const auto option = std::ranges::find_if(
+      typed, [](const auto& word) { return word.starts_with("--"); });
+  const std::string otherwise = "--help explains";
   return propagator::UsageError(
-      fmt::format("not expected: {}", fmt::join(app.remaining(true), " ")),
-      "--help explains");
+      fmt::format("not expected: {}", fmt::join(typed, " ")),
+      option == typed.end() ? otherwise
+                            : propagator::config::did_you_mean(
+                                  option->substr(0, option->find('=')),
+                                  options_of(app), otherwise));
 }
 
 int report_error(const std::exception& error) {

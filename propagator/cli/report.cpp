@@ -44,9 +44,23 @@ int for_paraview(const ReportArguments& o) {
       drawing == nullptr
           ? std::nullopt
           : drawing->fields(run.model(), split, o.index, /*count=*/1);
-  if (!fields) throw UsageError("this task has no fields to show");
-  const auto file = report::write_vtk(*fields, 0, o.paraview);
-  fmt::print("ParaView series of {}: {}\n", fields->cases[0], file.string());
+  if (fields) {
+    const auto file = report::write_vtk(*fields, 0, o.paraview);
+    fmt::print("ParaView series of {}: {}\n", fields->cases[0], file.string());
+    return 0;
+  }
+  const auto grid =
+      drawing == nullptr ? std::nullopt : drawing->grid(run.model());
+  if (!grid) {
+    throw UsageError(
+        "this run has no fields over one to three variables of "
+        "space",
+        "`propagator predict` writes its answers to a file");
+  }
+  std::vector<std::string> names;
+  for (const auto& array : grid->arrays) names.push_back(array.name);
+  fmt::print("ParaView series of {}: {}\n", fmt::join(names, ", "),
+             report::write_vtk(*grid, o.paraview).string());
   return 0;
 }
 
@@ -83,7 +97,8 @@ void add_report(CLI::App& app, Action& action) {
   auto* paraview =
       verb->add_option("--paraview", o->paraview,
                        "Instead of the page write a case (truth, prediction, "
-                       "error) for ParaView into this new folder");
+                       "error), or the solution of a PDE, for ParaView into "
+                       "this new folder");
   verb->add_option("--case", o->index, "The case for ParaView")
       ->check(CLI::NonNegativeNumber)
       ->needs(paraview)

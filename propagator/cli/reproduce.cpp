@@ -113,8 +113,7 @@ void add_reproduce(CLI::App& app, Action& action) {
                  "Mark the rows as drafts: a program built from changed "
                  "sources writes no others");
   verb->add_flag("--retrain", o->request.retrain,
-                 "Train seeds again that are of another commit, machine or "
-                 "precision");
+                 "Train seeds again that are of another commit or machine");
   o->overrides.add_to(*verb, Overrides::Subject::kNewRun);
   verb->callback([o, out, &action] {
     o->request.own_out = out->count() > 0;

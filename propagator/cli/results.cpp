@@ -15,6 +15,9 @@ int print_result(const run::TestResult& result, bool as_json) {
     return code;
   }
   fmt::print("\n{}\n", result.evaluation.table.text());
+  if (const auto verdict = run::verdict(result); !verdict.empty()) {
+    fmt::print("  {}\n", verdict);
+  }
   for (const auto& remark : result.evaluation.remarks) {
     fmt::print("  {}\n", remark);
   }

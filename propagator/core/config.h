@@ -46,6 +46,12 @@ struct Meta {
   std::optional<Role> role = {};  // that of its section, unless it has its own
   bool memory = false;            // whether less of it needs less memory
   std::string for_pages = "";     // its value where only pages are made
+  // Whether it names a file: one beside the configuration that says so, if it
+  // is there, else in the current folder.
+  bool file = false;
+  // Whether it came when there were results already: a hash has it only where
+  // it is not the default, so that those still match.
+  bool later = false;
   // The whole path that it had before it was renamed: still read, with a
   // warning, and what a hash has, so that the results of old runs match.
   std::string formerly = "";
@@ -204,6 +210,7 @@ class Document {
     // A file's entries are above those of the file it begins from, and those of
     // the command line above all.
     int layer = 0;
+    std::filesystem::path folder = {};  // of the file that it stands in
   };
 
   // A file may begin with what another says: `from: ../problems/wave.yaml`, a

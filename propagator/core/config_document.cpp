@@ -107,19 +107,22 @@ Document Document::from_file(const std::filesystem::path& path) {
 
 Document Document::from_file(const std::filesystem::path& path, int depth) {
   auto document = from_text(read_file(path), path.string());
-  for (auto& [key, entry] : document.entries_) entry.layer = -depth;
+  for (auto& [key, entry] : document.entries_) {
+    entry.layer = -depth;
+    entry.folder = path.parent_path();
+  }
   if (document.entries_.empty()) {
     throw ConfigError("", path.string() + ": the file has no keys",
                       "a short one says `task: forecast`");
   }
   const auto base = document.entries_.extract("from");
   if (base.empty()) return document;
-  const auto& [text, where, list, items, layer] = base.mapped();
+  const auto& [text, where, list, items, layer, folder] = base.mapped();
   if (depth == kDeepest) {
     throw ConfigError("from",
                       fmt::format("{}: a file begins from itself", where));
   }
-  const auto file = path.parent_path() / text;
+  const auto file = folder / text;
   if (list || !std::filesystem::is_regular_file(file)) {
     throw ConfigError("from",
                       fmt::format("{}: no file {}", where, file.string()),
@@ -237,7 +240,7 @@ std::vector<std::string> Document::rename_former(const Schema& schema) {
 
 std::vector<std::string> Document::apply_to(const Schema& schema) {
   auto said = rename_former(schema);
-  for (const auto& [path, entry] : entries_) {
+  for (auto& [path, entry] : entries_) {
     const Field* field = schema.find(path);
     if (field == nullptr) {
       throw ConfigError(path,
@@ -248,6 +251,10 @@ std::vector<std::string> Document::apply_to(const Schema& schema) {
       throw ConfigError(
           path, fmt::format("{}: {}: expected a single value, got a list",
                             entry.where, path));
+    }
+    if (const auto beside = entry.folder / entry.text;
+        field->meta.file && std::filesystem::is_regular_file(beside)) {
+      entry.text = beside.string();
     }
     try {
       field->set(entry.text);

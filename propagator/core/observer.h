@@ -21,8 +21,9 @@ class Observer {
   // and is to be called only where it is shown.
   struct Step {
     const std::string& title;
-    int64_t first, done, total;  // it began at `first`
-    double seconds;              // since then
+    int64_t done, total;
+    double rate;     // of late, a second; 0 while it is not known
+    double seconds;  // since it began
     const std::function<std::string()>& note;
   };
   virtual void progress(const Step&) {}

@@ -3,25 +3,39 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <utility>
 
 namespace propagator {
 
 Progress::Progress(std::string title, int64_t total, int64_t done)
-    : title_(std::move(title)), total_(total), first_(done) {}
+    : title_(std::move(title)), total_(total), rate_(done) {}
 
 Progress::~Progress() { observer().progress_ended(); }
 
 void Progress::update(int64_t done, const std::function<std::string()>& note) {
-  observer().progress({title_, first_, done, total_, clock_.seconds(), note});
+  const double now = clock_.seconds();
+  observer().progress({title_, done, total_, rate_.at(done, now), now, note});
+}
+
+double RecentRate::at(int64_t done, double seconds) {
+  if (!warm_) {
+    warm_ = done > newer_.done;
+    begun_ = seconds;
+    newer_ = {done, seconds};
+    return 0;
+  }
+  const double length = std::clamp((seconds - begun_) / 4, 0.5, 60.0);
+  if (seconds - newer_.seconds >= length) {
+    older_ = std::exchange(newer_, {done, seconds});
+    known_ = true;
+  }
+  if (!known_ || done <= older_.done) return 0;
+  return static_cast<double>(done - older_.done) / (seconds - older_.seconds);
 }
 
 std::string progress_line(const Observer::Step& step) {
-  const double rate =
-      step.seconds > 0
-          ? static_cast<double>(step.done - step.first) / step.seconds
-          : 0;
   auto text = fmt::format("{} {}/{}", step.title, step.done, step.total);
-  if (rate > 0) {
+  if (const double rate = step.rate; rate > 0) {
     const double left = static_cast<double>(step.total - step.done) / rate;
     text += rate >= 1 ? fmt::format("  {:.1f}/s", rate)
                       : fmt::format("  {:.1f} s each", 1 / rate);

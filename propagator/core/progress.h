@@ -9,6 +9,25 @@
 
 namespace propagator {
 
+// How many a second of late. What the first one takes is warm-up and does not
+// count; later on, what is longer ago than a quarter of the time (half a second
+// at least, a minute at most) is forgotten.
+class RecentRate {
+ public:
+  explicit RecentRate(int64_t done) : newer_{done, 0} {}
+  // So many are done by now; 0 while the rate is not known.
+  double at(int64_t done, double seconds);
+
+ private:
+  struct Mark {
+    int64_t done = 0;
+    double seconds = 0;
+  };
+  Mark older_, newer_;
+  double begun_ = 0;  // after the warm-up
+  bool warm_ = false, known_ = false;
+};
+
 // Tells the observer of this thread's work how far a part of it has come.
 //
 //   Progress progress("training", total);
@@ -25,7 +44,8 @@ class Progress {
 
  private:
   std::string title_;
-  int64_t total_, first_;
+  int64_t total_;
+  RecentRate rate_;
   Stopwatch clock_;
 };
 

@@ -87,10 +87,11 @@ class Hdf5Reader : public TensorReader {
     if (!file_.valid()) {
       throw DataError(path.string() + " is not an HDF5 file, or is damaged");
     }
-    H5Literate(file_, H5_INDEX_NAME, H5_ITER_NATIVE, nullptr, &add, this);
+    H5Lvisit(file_, H5_INDEX_NAME, H5_ITER_NATIVE, &add, this);
   }
 
   Shapes shapes() const override { return shapes_; }
+  std::vector<std::string> unread() const override { return unread_; }
 
   std::string note() const override {
     if (H5Aexists(file_, "note") <= 0) return "";
@@ -133,18 +134,25 @@ class Hdf5Reader : public TensorReader {
   static herr_t add(hid_t group, const char* name, const H5L_info_t*,
                     void* self) {
     Handle dataset(H5Dopen2(group, name, H5P_DEFAULT), H5Dclose);
-    if (!dataset.valid()) return 0;  // a subgroup is none of ours
+    if (!dataset.valid()) return 0;  // a group, whose own are visited next
+    auto& reader = *static_cast<Hdf5Reader*>(self);
+    Handle type(H5Dget_type(dataset), H5Tclose);
+    const auto kind = H5Tget_class(type);
+    if (kind != H5T_INTEGER && kind != H5T_FLOAT) {
+      reader.unread_.push_back(name);
+      return 0;
+    }
     Handle space(H5Dget_space(dataset), H5Sclose);
     std::vector<hsize_t> extent(
         static_cast<size_t>(H5Sget_simple_extent_ndims(space)));
     H5Sget_simple_extent_dims(space, extent.data(), nullptr);
-    static_cast<Hdf5Reader*>(self)->shapes_[name] = {extent.begin(),
-                                                     extent.end()};
+    reader.shapes_[name] = {extent.begin(), extent.end()};
     return 0;
   }
 
   Handle file_;
   Shapes shapes_;
+  std::vector<std::string> unread_;
 };
 
 // A file that is removed unless it was renamed away.

@@ -43,7 +43,8 @@ void PlateDataOptions::describe(config::Schema& s) {
            .min = 10});
   s.field("file", file,
           {.help = "read the histories from this .h5 or .npz file instead",
-           .role = config::Role::kInput});
+           .role = config::Role::kInput,
+           .file = true});
   s.field("storage", storage,
           {.help = "memory: keep all histories; stream: make each batch when "
                    "it is used; auto: memory if a quarter of it suffices",

@@ -28,7 +28,11 @@ class TensorReader {
   static std::unique_ptr<TensorReader> open(const std::filesystem::path& path);
   virtual ~TensorReader() = default;
 
+  // The arrays of numbers; those in an HDF5 file's groups by their path,
+  // "group/name".
   virtual std::map<std::string, std::vector<int64_t>> shapes() const = 0;
+  // What else the file holds that is no array of numbers.
+  virtual std::vector<std::string> unread() const { return {}; }
   virtual std::string note() const = 0;
   virtual torch::Tensor rows(const std::string& name, int64_t begin,
                              int64_t count) const = 0;

@@ -30,6 +30,14 @@ int64_t feature_count(const SpFormerOptions& o, const FieldDomain& domain) {
                                                : domain.variables();
 }
 
+// How far the points of a batch (…, D) lie apart along each axis: (D). 1 where
+// all are at one place, and no distance needs a scale.
+torch::Tensor span_of(const torch::Tensor& places) {
+  const auto all = places.flatten(0, -2);
+  const auto span = all.amax(0) - all.amin(0);
+  return torch::where(span > 0, span, torch::ones_like(span));
+}
+
 }  // namespace
 
 void SpFormerOptions::describe(config::Schema& s) {
@@ -46,6 +54,11 @@ void SpFormerOptions::describe(config::Schema& s) {
   s.field("axes", axes,
           {.help = "axes whose relative positions attention has; space, as in "
                    "the S-Pformer paper, has no effect"});
+  s.field("alibi_scale", alibi_scale,
+          {.help = "span that ALiBi's distances are relative to: of the "
+                   "domain, or of the points of a batch, on which answers "
+                   "then depend",
+           .later = true});
   s.field("features", features,
           {.help = "features of a token beside its coordinates"});
   s.field("fourier", fourier,
@@ -154,6 +167,10 @@ Jet SpFormer::forward(const Jet& points) {
       where.places = torch::cat({where.places.narrow(-1, 0, domain_.time),
                                  where.places.slice(-1, domain_.time + 1)},
                                 -1);
+    }
+    if (options_.position == RelativePosition::kAlibi &&
+        options_.alibi_scale == AlibiScale::kBatch) {
+      where.places = where.places / span_of(where.places);
     }
   }
   return head_->forward(decoder_->forward(tokens, nullptr, where));

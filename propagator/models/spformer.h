@@ -7,6 +7,8 @@ namespace propagator::models {
 
 // The variables that relative positions are taken along.
 enum class PositionAxes { kSpace, kAll };
+// What ALiBi's distances are relative to, along each axis.
+enum class AlibiScale { kDomain, kBatch };
 // What tokens carry beside their coordinates.
 enum class TokenFeatures { kFourier, kUnit };
 
@@ -18,6 +20,7 @@ struct SpFormerOptions : FieldNetOptions {
   int64_t hidden = 512;
   nn::RelativePosition position = nn::RelativePosition::kNone;
   PositionAxes axes = PositionAxes::kAll;
+  AlibiScale alibi_scale = AlibiScale::kDomain;
   TokenFeatures features = TokenFeatures::kFourier;
   int64_t fourier = 64;
   double fourier_scale = 1;
@@ -37,7 +40,8 @@ struct SpFormerOptions : FieldNetOptions {
 // position: rope or alibi put relative positions into the attention. A window
 // follows one point through time, so its tokens differ in time alone: axes:
 // space, as in the S-Pformer paper, then changes no score at all; axes: all
-// does.
+// does. With alibi_scale: batch, as the paper has it too, an answer depends on
+// which points are asked together.
 class SpFormer : public FieldNet {
  public:
   SpFormer(const SpFormerOptions& options, const FieldDomain& domain);
@@ -70,6 +74,13 @@ struct Names<models::PositionAxes> {
   using enum models::PositionAxes;
   static constexpr std::pair<models::PositionAxes, const char*> all[] = {
       {kSpace, "space"}, {kAll, "all"}};
+};
+
+template <>
+struct Names<models::AlibiScale> {
+  using enum models::AlibiScale;
+  static constexpr std::pair<models::AlibiScale, const char*> all[] = {
+      {kDomain, "domain"}, {kBatch, "batch"}};
 };
 
 template <>

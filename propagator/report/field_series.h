@@ -37,6 +37,18 @@ struct FieldSeries {
   FieldSeries thinned(int64_t most) const;
 };
 
+// Arrays on a regular grid of one to three variables, at several times: what
+// ParaView shows of any answer.
+struct GridSeries {
+  std::vector<double> times = {};  // T
+  std::vector<Axis> axes = {};     // x, y, z, as many as there are
+  struct Array {
+    std::string name;      // "u", "u_error"
+    torch::Tensor values;  // (T, Z, Y, X), or as many of them as there are
+  };
+  std::vector<Array> arrays = {};
+};
+
 // Smallest and largest value of truth and prediction together in one case, and
 // the largest |error|. A range without extent is widened.
 struct FieldRange {

@@ -1,6 +1,6 @@
 #include "propagator/report/vtk.h"
 
-#include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include <bit>
 #include <cmath>
@@ -26,12 +26,14 @@ Grid grid_of(const Axis& axis, int64_t nodes) {
           length / static_cast<double>(nodes - 1)};
 }
 
-// (R, C) with x and y rising. Axes without extent lie as they are drawn: row 0
-// at the top.
-torch::Tensor rising(torch::Tensor field, const Axis& x, const Axis& y) {
-  if (y.first >= y.last) field = field.flip(0);
-  if (x.first > x.last) field = field.flip(1);
-  return field;
+// (T, R, C) with x and y rising. Axes without extent lie as they are drawn: row
+// 0 at the top.
+torch::Tensor rising(const torch::Tensor& fields, const Axis& x,
+                     const Axis& y) {
+  std::vector<int64_t> falling;
+  if (y.first >= y.last) falling.push_back(1);
+  if (x.first > x.last) falling.push_back(2);
+  return fields.detach().to(torch::kCPU, torch::kFloat64).flip(falling);
 }
 
 std::string point_array(const std::string& name, const torch::Tensor& field) {
@@ -45,43 +47,41 @@ std::string point_array(const std::string& name, const torch::Tensor& field) {
       name, base64(bytes));
 }
 
-// truth and prediction (R, C) as one image file.
-std::string image_data(const torch::Tensor& truth,
-                       const torch::Tensor& prediction, const Axis& x,
-                       const Axis& y) {
-  const int64_t rows = truth.size(0), columns = truth.size(1);
-  const Grid along_x = grid_of(x, columns), along_y = grid_of(y, rows);
-  const std::string extent =
-      fmt::format("0 {} 0 {} 0 0", columns - 1, rows - 1);
-  return fmt::format(
-             "<?xml version=\"1.0\"?>\n"
-             "<VTKFile type=\"ImageData\" version=\"1.0\" byte_order=\"{}\" "
-             "header_type=\"UInt64\">\n"
-             "<ImageData WholeExtent=\"{}\" Origin=\"{} {} 0\" "
-             "Spacing=\"{} {} 1\">\n"
-             "<Piece Extent=\"{}\">\n"
-             "<PointData Scalars=\"truth\">\n",
-             kByteOrder, extent, along_x.origin, along_y.origin,
-             along_x.spacing, along_y.spacing, extent) +
-         point_array("truth", rising(truth, x, y)) +
-         point_array("prediction", rising(prediction, x, y)) +
-         point_array("error", rising(prediction - truth, x, y)) +
+// All arrays at one time as an image file. VTK has three axes always.
+std::string image_data(const GridSeries& series, int64_t frame) {
+  std::vector<std::string> extents, origins, spacings;
+  for (size_t n = 0; n < 3; ++n) {
+    const bool has = n < series.axes.size();
+    const int64_t nodes =
+        has ? series.arrays.front().values.size(-1 - static_cast<int64_t>(n))
+            : 1;
+    const Grid grid = has ? grid_of(series.axes[n], nodes) : Grid{};
+    extents.push_back(fmt::format("0 {}", nodes - 1));
+    origins.push_back(fmt::format("{}", grid.origin));
+    spacings.push_back(fmt::format("{}", grid.spacing));
+  }
+  auto text = fmt::format(
+      "<?xml version=\"1.0\"?>\n"
+      "<VTKFile type=\"ImageData\" version=\"1.0\" byte_order=\"{0}\" "
+      "header_type=\"UInt64\">\n"
+      "<ImageData WholeExtent=\"{1}\" Origin=\"{2}\" Spacing=\"{3}\">\n"
+      "<Piece Extent=\"{1}\">\n<PointData Scalars=\"{4}\">\n",
+      kByteOrder, fmt::join(extents, " "), fmt::join(origins, " "),
+      fmt::join(spacings, " "), series.arrays.front().name);
+  for (const auto& [name, values] : series.arrays) {
+    text += point_array(name, values[frame]);
+  }
+  return text +
          "</PointData>\n<CellData/>\n</Piece>\n</ImageData>\n</VTKFile>\n";
 }
 
 }  // namespace
 
-fs::path write_vtk(const FieldSeries& series, int64_t index,
-                   const fs::path& folder) {
+fs::path write_vtk(const GridSeries& series, const fs::path& folder) {
   if (fs::exists(folder)) {
     throw UsageError(folder.string() + " exists already",
                      "remove it, or choose another folder");
   }
-  const auto in_float64 = [&](const torch::Tensor& fields) {
-    return fields[index].detach().to(torch::kCPU, torch::kFloat64);
-  };
-  const auto truth = in_float64(series.truth);            // (T, R, C)
-  const auto prediction = in_float64(series.prediction);  // (T, R, C)
   write_directory_atomically(folder, [&](const fs::path& inside) {
     std::string list = fmt::format(
         "<?xml version=\"1.0\"?>\n"
@@ -89,10 +89,8 @@ fs::path write_vtk(const FieldSeries& series, int64_t index,
         "<Collection>\n",
         kByteOrder);
     for (size_t t = 0; t < series.times.size(); ++t) {
-      const auto frame = static_cast<int64_t>(t);
       const std::string name = fmt::format("frame_{:04}.vti", t);
-      write_file(inside / name, image_data(truth[frame], prediction[frame],
-                                           series.x, series.y));
+      write_file(inside / name, image_data(series, static_cast<int64_t>(t)));
       list += fmt::format("<DataSet timestep=\"{}\" part=\"0\" file=\"{}\"/>\n",
                           series.times[t], name);
     }
@@ -100,6 +98,18 @@ fs::path write_vtk(const FieldSeries& series, int64_t index,
     write_file(inside / "series.pvd", list);
   });
   return folder / "series.pvd";
+}
+
+fs::path write_vtk(const FieldSeries& series, int64_t index,
+                   const fs::path& folder) {
+  const auto truth = rising(series.truth[index], series.x, series.y);
+  const auto prediction = rising(series.prediction[index], series.x, series.y);
+  return write_vtk({.times = series.times,
+                    .axes = {series.x, series.y},
+                    .arrays = {{"truth", truth},
+                               {"prediction", prediction},
+                               {"error", prediction - truth}}},
+                   folder);
 }
 
 }  // namespace propagator::report

@@ -5,11 +5,13 @@
 
 namespace propagator::report {
 
-// Case `index` for ParaView and other VTK readers: `folder`/series.pvd, which
-// lists one image file a frame (frame_0000.vti …) with the point arrays truth,
-// prediction and error. The y axis points up, so the bottom row comes first.
-// The folder is written whole or not at all; it must not exist. Returns the
-// .pvd file.
+// Arrays for ParaView and other VTK readers: `folder`/series.pvd, which lists
+// one image file a time (frame_0000.vti …) with the point arrays. The folder is
+// written whole or not at all; it must not exist. Returns the .pvd file.
+fs::path write_vtk(const GridSeries& series, const fs::path& folder);
+
+// Case `index` with the arrays truth, prediction and error. The y axis points
+// up, so the bottom row comes first.
 fs::path write_vtk(const FieldSeries& series, int64_t index,
                    const fs::path& folder);
 

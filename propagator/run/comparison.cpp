@@ -120,26 +120,36 @@ report::Table configuration_table(const std::vector<ComparedRun>& runs) {
   return table;
 }
 
+// Puts a run's first curve to those along the same axis.
+void add_curve(const ComparedRun& run, std::vector<report::LinePlot>& plots) {
+  auto plot = run.result.evaluation.curves;
+  if (plot.series.empty()) return;
+  auto series = plot.series.front();
+  series.name = run.name;
+  auto same = std::ranges::find_if(plots, [&](const report::LinePlot& other) {
+    return other.x.label == plot.x.label && other.y.label == plot.y.label;
+  });
+  if (same == plots.end()) {
+    plot.series.clear();
+    plot.events.clear();  // they may differ
+    same = plots.insert(plots.end(), plot);
+  }
+  same->series.push_back(std::move(series));
+}
+
 void draw_curves(const std::vector<ComparedRun>& runs, report::Report& report) {
   report::BarChart bars;
   report::LinePlot loss{.title = "Validation loss",
                         .x = {.label = "step"},
                         .y = {.label = "loss", .log = true}};
-  report::LinePlot curves;
+  std::vector<report::LinePlot> curves;  // one for all along the same axis
   for (const auto& run : runs) {
     const auto& metric = run.result.evaluation.metrics.front();
     bars.y = {.label = metric.name, .log = true};
     bars.categories.push_back(run.name);
     if (bars.bars.empty()) bars.bars.emplace_back();
     bars.bars[0].values.push_back(metric.value);
-    auto plot = run.result.evaluation.curves;
-    if (!plot.series.empty()) {
-      auto series = plot.series.front();
-      series.name = run.name;
-      plot.series = std::move(curves.series);
-      plot.series.push_back(series);
-      curves = plot;
-    }
+    add_curve(run, curves);
     const auto& validation = run.history.validation;
     if (!validation.step.empty()) {
       loss.series.push_back({run.name, validation.step, validation.loss});
@@ -147,9 +157,12 @@ void draw_curves(const std::vector<ComparedRun>& runs, report::Report& report) {
   }
   report.figure("metric", bars,
                 "The first number of the table; modes are in the table.");
-  if (!curves.series.empty()) {
-    curves.events.clear();  // they may differ
-    report.figure("curves", curves, "The test of every run.");
+  for (size_t n = 0; n < curves.size(); ++n) {
+    report.figure(
+        n == 0 ? "curves" : fmt::format("curves-{}", n + 1), curves[n],
+        curves.size() == 1
+            ? "The test of every run."
+            : fmt::format("The test of the runs along {}.", curves[n].x.label));
   }
   if (!loss.series.empty()) {
     report.figure("loss", loss,

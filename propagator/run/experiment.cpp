@@ -146,7 +146,10 @@ std::string Experiment::hint_for_memory() const {
 std::string Experiment::hash() const {
   std::string text;
   for (const auto& field : schema_.fields()) {
-    if (config::is_hashed(field.role)) text += field.hash_text() + "\n";
+    const bool as_before =
+        field.meta.later && field.get() == field.default_text;
+    if (!config::is_hashed(field.role) || as_before) continue;
+    text += field.hash_text() + "\n";
   }
   return sha256(text);
 }

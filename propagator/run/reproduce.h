@@ -19,7 +19,7 @@ struct ReproduceRequest {
   bool own_out = false;
   // Of a program whose sources are not those of a commit: the rows say so.
   bool draft = false;
-  // Seeds of other code, another machine or precision are trained again.
+  // Seeds of other code or another machine are trained again.
   bool retrain = false;
   std::optional<double> time_limit = {};  // s
   std::string arguments = "";  // as typed behind the row, for its file

@@ -50,6 +50,7 @@ void add_result(const TestResult* result, report::Report& report) {
     return;
   }
   report.table(result->evaluation.table);
+  if (const auto what = verdict(*result); !what.empty()) report.text(what);
   for (const auto& remark : result->evaluation.remarks) report.text(remark);
   if (!result->audit.is_null()) {
     report.verdict(result->audit.at("leaks") == 0,

@@ -5,6 +5,7 @@
 #include <torch/version.h>
 
 #include "propagator/core/error.h"
+#include "propagator/core/files.h"
 #include "propagator/core/log.h"
 #include "propagator/core/machine.h"
 #include "propagator/explain/leak_audit.h"
@@ -18,6 +19,7 @@ using nlohmann::json;
 
 constexpr const char* kAudit = "leak_audit";
 constexpr const char* kMode = "mode";
+constexpr const char* kUnfinished = "unfinished";
 constexpr const char* kHash = "config_sha256";  // in all results of ours
 
 json provenance(const Experiment& experiment, const Runtime& runtime) {
@@ -46,8 +48,7 @@ TestResult test_again(const train::RunDirectory& directory, const json& old,
             directory.result().string());
   const auto run = open(directory.path(), options);
   run.prepare_data();
-  auto result = test_model(run.experiment(), run.model(), run.runtime(),
-                           data::Split::kTest);
+  auto result = test_run(run, data::Split::kTest);
   for (const auto& [key, value] : old.items()) {
     if (!result.record.contains(key)) result.record[key] = value;
   }
@@ -82,6 +83,28 @@ TestResult test_model(const Experiment& experiment, torch::nn::Module& model,
 bool TestResult::leaks_though_honest() const {
   return !audit.is_null() && record.at(kMode) == "honest" &&
          audit.at("leaks") != 0;
+}
+
+TestResult test_run(const Run& run, data::Split split) {
+  auto result = test_model(run.experiment(), run.model(), run.runtime(), split);
+  const auto& folder = run.directory();
+  if (fs::exists(folder.result())) return result;
+  const auto state = train::load_state(folder.checkpoints() / run.checkpoint());
+  const auto step = state.at("step").get<int64_t>();
+  const auto total = state.value("total_steps", step);
+  if (step < total) {
+    result.record[kUnfinished] = fmt::format("step {} of {}", step, total);
+  }
+  return result;
+}
+
+std::string verdict(const TestResult& result) {
+  if (result.record.contains(kUnfinished)) {
+    return fmt::format(
+        "not finished: this is {}; `propagator resume` goes on with it",
+        result.record.at(kUnfinished).get<std::string>());
+  }
+  return result.evaluation.failed ? "this run has failed" : "";
 }
 
 std::optional<TestResult> read_result(const train::RunDirectory& run,

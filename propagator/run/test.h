@@ -24,6 +24,13 @@ struct TestResult {
 TestResult test_model(const Experiment& experiment, torch::nn::Module& model,
                       const Runtime& runtime, data::Split split);
 
+// The same of an opened run. While its training is not finished, the record
+// says so in `unfinished`, at which step.
+TestResult test_run(const Run& run, data::Split split);
+
+// What became of the training where that must be said; else empty.
+std::string verdict(const TestResult& result);
+
 // What a run's result.json says; nothing while there is none. DataError if it
 // is damaged; of an older program, which did not store its table, the model is
 // tested again, opened as `options` say.

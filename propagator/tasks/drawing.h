@@ -58,6 +58,10 @@ class Drawing {
                                                     int64_t /*count*/) {
     return std::nullopt;
   }
+  // The answer over space and time where there is one only, not cases.
+  virtual std::optional<report::GridSeries> grid(torch::nn::Module&) {
+    return std::nullopt;
+  }
 };
 
 }  // namespace propagator::tasks

@@ -12,12 +12,22 @@ def load(folder):
             for path in sorted((ROOT / "results" / folder).glob("*.json"))]
 
 
+def read(name):
+    return json.loads((ROOT / f"results/{name}.json").read_text())
+
+
+def sources(r):
+    """The commit that computed it, "" if nobody knows."""
+    return r["code"].partition(" ")[2]
+
+
+def is_draft(r):
+    """Whether its sources are of no commit: changed since, or unknown."""
+    return bool(r.get("draft") or not sources(r) or sources(r).endswith("+"))
+
+
 def commit(r):
-    """Of the sources that computed it; a draft if they were changed since, or
-    if nobody knows which they were."""
-    sources = r["code"].partition(" ")[2]
-    is_draft = r.get("draft") or not sources or sources.endswith("+")
-    return (sources or "-") + (", **draft**" if is_draft else "")
+    return (sources(r) or "-") + (", **draft**" if is_draft(r) else "")
 
 
 def machine(r):
@@ -33,13 +43,25 @@ def place(r):
 PLACE = "machine | on | commit"
 
 
+def is_outside(row):
+    largest = row["band"][1]
+    return bool(largest) and row["value"] > largest
+
+
 def band(row):
     """Whether a row counts as reproduced."""
     largest = row["band"][1]
     if not largest:
         return "-"
-    inside = row["value"] <= largest
-    return f"{'within' if inside else '**outside**'} {largest:.3g}"
+    return f"{'**outside**' if is_outside(row) else 'within'} {largest:.3g}"
+
+
+def marks(r):
+    """What a reader must know who sees a number alone."""
+    known = ["draft"] if is_draft(r) else []
+    if "band" in r and is_outside(r):
+        known.append("**outside**")
+    return f" ({', '.join(known)})" if known else ""
 
 
 def seeds(row):

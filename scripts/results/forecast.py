@@ -1,11 +1,25 @@
 """Plates: every row, precisions, larger grids."""
-import json
 import subprocess
 
-from common import (PLACE, ROOT, band, head, load, place, second_test, seeds,
-                    spread)
+from common import (PLACE, ROOT, band, fill, head, load, marks, place, read,
+                    second_test, seeds, spread)
 
 ORDER = 1
+# The configurations: name, plate, whether the paper has it.
+CONFIGURATIONS = [
+    ("base-block", "base", True),
+    ("base-causal", "base", True),
+    ("challenge-1-block", "challenge-1", True),
+    ("challenge-1-causal", "challenge-1", True),
+    ("challenge-2-block", "challenge-2", True),
+    ("challenge-2-causal", "challenge-2", True),
+    ("base-block-fixed", "base, fixed time step", False),
+    ("base-causal-fixed", "base, fixed time step", False),
+    ("base-block-52", "base, 52 × 52 nodes", False),
+    ("base-block-104", "base, 104 × 104 nodes", False),
+    ("quick", "base", False),
+    ("tiny", "base, 8 × 8 nodes", False),
+]
 
 
 def propagator_errors(result):
@@ -17,12 +31,15 @@ def propagator_errors(result):
             f"{100 * learned['node_error'][-1]:.0f} %")
 
 
+def paper_metric(row):
+    """What the heat-plate paper's number is of. Files from before the total loss
+    was measured have that of block rows for an MSE."""
+    return "total loss" if "block" in row["row"] else "MSE"
+
+
 def with_paper(row, metric, value):
-    """Ours, and behind it the heat-plate paper's number, if it is of this metric.
-    Files from before the total loss was measured have that of block rows for an MSE."""
-    named = row["metric"] if "total_loss" in row["result"] else (
-        "total loss" if "block" in row["row"] else "MSE")
-    paper = row["document"] if named == metric else None
+    """Ours, and behind it the paper's number, if it is of this metric."""
+    paper = row["document"] if paper_metric(row) == metric else None
     return (f"{value:.2e}" if value else "-") + (f" ({paper:.2e})" if paper else "")
 
 
@@ -45,6 +62,36 @@ def forecast_rows():
                f"| `{row['command']}` |")
 
 
+def claim(row, in_paper):
+    if not in_paper:
+        return "–"
+    document = row and row["document"]
+    return f"{paper_metric(row)} {document:.2e}" if document else "in a figure only"
+
+
+def configuration_rows():
+    yield from head("name", "plate", "mask", "as published",
+                    "the paper's number", "ours, as published: MSE",
+                    "ours, honest: MSE")
+    rows = {path.stem: row for path, row in load("forecast")}
+
+    def ours(name):
+        row = rows.get(name)
+        if not row:
+            return "–"
+        total = row["result"].get("total_loss")
+        return (f"{row['result']['mse']:.2e}"
+                + (f", total loss {total:.2e}" if total else "") + marks(row))
+
+    for name, plate, in_paper in CONFIGURATIONS:
+        mask = "causal" if "causal" in name else "block"
+        published = f"{name}-published"
+        yield (f"| `{name}` | {plate} | {mask} "
+               f"| {f'`{published}`' if in_paper else '–'} "
+               f"| {claim(rows.get(name), in_paper)} "
+               f"| {ours(published)} | {ours(name)} |")
+
+
 def precision_rows():
     yield from head("products in", "test MSE", "seeds", "band of 60 epochs",
                     "training", PLACE, "command")
@@ -60,15 +107,15 @@ def grids():
     for path, step in load("grids"):
         side = int(path.stem.removeprefix("step-"))
         name = "base-block" + (f"-{side}" if side != 26 else "")
-        row = json.loads((ROOT / f"results/forecast/{name}.json").read_text())
+        row = read(f"forecast/{name}")
         yield side, step["benches"][0]["median_ms"], row["result"]["mse"]
 
 
 def grid_rows():
     yield from head("nodes along a side", "training step, batch 16", PLACE)
-    for path, step in load("grids"):
-        yield (f"| {path.stem.removeprefix('step-')} "
-               f"| {step['benches'][0]['median_ms']:.2f} ms | {place(step)} |")
+    for side, ms, _ in sorted(grids()):
+        yield (f"| {side} | {ms:.2f} ms "
+               f"| {place(read(f'grids/step-{side}'))} |")
 
 
 def draw_grids():
@@ -90,6 +137,7 @@ plot $data using 1:2 with linespoints pt 7 lw 2 lc rgb "#1f5fa8" title "step", \
 
 
 def section():
+    (few, fast, _), *_, (many, slow, _) = sorted(grids())
     return [
         "## Forecast",
         "",
@@ -114,8 +162,8 @@ def section():
         "",
         "The same layers and about as many steps (31 500, 26 250, 26 100, batch 16) for plates of 26, 52 and",
         "104 nodes along a side: 12 000, 4000 and 2000 plates. The time step follows the grid, so the finer plates",
-        "are followed for a shorter time, and the error does not grow. A step with 16 times the nodes",
-        "takes 1.6 times as long: only the first and the last product see nodes.",
+        f"are followed for a shorter time, and the error does not grow. A step with {(many // few) ** 2} times the nodes",
+        f"takes {slow / fast:.1f} times as long: only the first and the last product see nodes.",
         "",
         *grid_rows(),
         "",
@@ -126,3 +174,4 @@ def section():
 
 def fill_pages():
     draw_grids()
+    fill("forecast.md", "forecast", configuration_rows())

@@ -136,6 +136,20 @@ TEST_F(BadInput, ArgumentsNotExpectedAreNamedAsTyped) {
   expect(run("solve heat --out here"), 2, "not expected: --out here");
 }
 
+TEST_F(BadInput, MistypedOptionsNameTheNearest) {
+  expect(run("train " + tiny() + " --devise cpu"), 2, "did you mean --device?");
+  expect(run("eval x --spilt=test"), 2, "did you mean --split?");
+  expect(run("data info x.h5 --jsn"), 2, "did you mean --json?");
+  expect(run("info --quite"), 2, "did you mean --quiet?");
+  expect(run("info --xyzzy"), 2, "--help explains");
+}
+
+TEST_F(BadInput, AFileWithoutArrays) {
+  const auto file = (folder / "empty.h5").string();
+  data::save_tensors(file, {});
+  expect(run("data info " + file), 3, "has no array of numbers");
+}
+
 TEST_F(BadInput, CheckRefusesWhereTrainingWould) {
   expect(run("check " + tiny() + " --device cuda:99"), 5, "[device]");
   expect(run("check " + tiny() + " --device cpu --precision tf32"), 2,

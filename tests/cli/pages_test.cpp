@@ -124,6 +124,37 @@ TEST_F(Pages, ComparisonShowsNumbersAndTheKeysThatDiffer) {
   expect(testing::propagator(command + " --force"), 0, "report.html");
 }
 
+TEST_F(Pages, ErrorsAlongOtherAxesAreOtherFigures) {
+  std::string runs;
+  for (const char* problem : {"heat", "helmholtz", "wave"}) {
+    expect(testing::propagator(
+               fmt::format("-q solve {} --device cpu --model siren --name {} "
+                           "--runs {} -s points.per_axis=6 -s train.epochs=1 "
+                           "-s eval.per_axis=8 -s eval.classical=no "
+                           "-s report.page=no",
+                           problem, problem, path(""))),
+           0, "relative L2");
+    runs += " " + path(problem);
+  }
+  const auto folder = path("solutions");
+  expect(testing::propagator("report" + runs + " --out " + folder), 0,
+         "report.html");
+  const auto along = [&](const std::string& name) {
+    return read_file(folder + "/figures/" + name + ".dat");
+  };
+  for (const char* name : {"heat", "wave"}) {
+    EXPECT_NE(along("curves").find(name), std::string::npos);
+    EXPECT_EQ(along("curves-2").find(name), std::string::npos);
+  }
+  EXPECT_EQ(along("curves").find("helmholtz"), std::string::npos);
+  EXPECT_NE(along("curves-2").find("helmholtz"), std::string::npos);
+  const auto page = read_file(folder + "/report.html");
+  for (const char* text :
+       {"along t.", "along x.", ">machine</th>", ">seed</th>", ">code</th>"}) {
+    EXPECT_NE(page.find(text), std::string::npos) << text;
+  }
+}
+
 TEST_F(Pages, ACaseGoesToParaview) {
   const auto folder = path("series");
   const auto command =

@@ -121,7 +121,7 @@ TEST_F(Reproduce, SeedsOfARowAreOfOneCodeAndMachine) {
 }
 
 TEST_F(Reproduce, AStoppedSeedGoesOnWithTheSameCodeOnly) {
-  const std::string stop = "--time-limit 1e-9 -s train.checkpoint_every=1";
+  const std::string stop = "--time-limit 1e-9";
   ASSERT_EQ(tiny(stop).status, 75);
   const auto run = folder / "rows/tiny-seed-0";
   const auto on = tiny("");

@@ -2,8 +2,10 @@
 
 #include <torch/cuda.h>
 
+#include <algorithm>
 #include <map>
 #include <nlohmann/json.hpp>
+#include <set>
 
 #include "command.h"
 #include "propagator/core/files.h"
@@ -431,6 +433,14 @@ TEST_F(Verbs, SolveDrawsAPageAndEvalRepeatsIt) {
       << split.output;
   const auto report = testing::propagator("report " + path("h"));
   EXPECT_EQ(report.status, 0) << report.output;
+  const auto paraview =
+      testing::propagator("report " + path("h") + " --paraview " + path("v"));
+  EXPECT_EQ(paraview.status, 0) << paraview.output;
+  EXPECT_NE(paraview.output.find("u, u_exact, u_error, residual_1"),
+            std::string::npos)
+      << paraview.output;
+  EXPECT_TRUE(fs::exists(path("v/frame_0011.vti")));  // eval.per_axis of them
+  EXPECT_FALSE(fs::exists(path("v/frame_0012.vti")));
 }
 
 TEST_F(Verbs, LocateTrainsDrawsAndPredictsFromATableOfHits) {
@@ -534,11 +544,73 @@ TEST_F(Verbs, ListAndInfoSayWhatThereIs) {
   EXPECT_NE(outcome.output.find("forecast/tiny"), std::string::npos);
   EXPECT_NE(outcome.output.find("spformer-rope"), std::string::npos);
   EXPECT_NE(outcome.output.find("klein-gordon"), std::string::npos);
+  const auto list = json_of("list --json");
+  const auto names = [&](const char* part) {
+    std::set<std::string> found;
+    for (const auto& entry : list.at(nlohmann::json::json_pointer(part))) {
+      EXPECT_FALSE(entry.at("help").get<std::string>().empty()) << entry;
+      found.insert(entry.at("name"));
+    }
+    return found;
+  };
+  EXPECT_TRUE(names("/tasks").contains("forecast"));
+  EXPECT_TRUE(names("/models/forecast").contains("heat_former"));
+  EXPECT_TRUE(names("/models/solve").contains("spformer-rope"));
+  EXPECT_TRUE(names("/problems").contains("klein-gordon"));
+  EXPECT_TRUE(names("/configurations").contains("forecast/tiny"));
+  EXPECT_TRUE(names("/benchmarks").contains("heat-step"));
   const auto info = json_of("info --json");
   EXPECT_FALSE(info.at("blas").get<std::string>().empty());
   EXPECT_EQ(info.at("machines").size(), info.at("devices").size());
   outcome = testing::propagator("check " + tiny() + " --keys");
   EXPECT_NE(outcome.output.find("attention"), std::string::npos);
+}
+
+TEST_F(Verbs, CheckAndDataInfoAsJson) {
+  const auto checked = json_of("check " + tiny() + " --json --seed 3");
+  EXPECT_EQ(checked.at("config").at("seed"), "3");
+  EXPECT_GT(checked.at("parameters"), 0);
+  EXPECT_EQ(checked.at("config_sha256").get<std::string>().size(), 64u);
+  const auto keys = json_of("check " + tiny() + " --keys --json");
+  const auto heads = std::find_if(
+      keys.begin(), keys.end(),
+      [](const auto& key) { return key.at("key") == "model.heads"; });
+  ASSERT_NE(heads, keys.end());
+  EXPECT_EQ(heads->at("type"), "integer");
+  EXPECT_EQ(heads->at("min"), 1);
+
+  train("");
+  const auto run = json_of("check " + path("run") + " --json");
+  const auto result =
+      nlohmann::json::parse(read_file(folder / "run/result.json"));
+  EXPECT_EQ(run.at("good_checkpoints").back().at("step"), result.at("steps"));
+
+  data::save_tensors(path("a.h5"), {{{"x", torch::tensor({1.0, 4.0})}}, "hi"});
+  const auto file = json_of("data info " + path("a.h5") + " --json");
+  EXPECT_EQ(file.at("note"), "hi");
+  const auto& array = file.at("arrays")[0];
+  EXPECT_EQ(array.at("name"), "x");
+  EXPECT_EQ(array.at("shape"), nlohmann::json::array({2}));
+  EXPECT_EQ(array.at("mean"), 2.5);
+}
+
+TEST_F(Verbs, AStoppedRunIsUnfinishedNotFailed) {
+  const auto outcome = testing::propagator(
+      "solve convection --model siren --device cpu --name run --runs " +
+      folder.path().string() +
+      " --time-limit 1e-9 -s points.per_axis=5 -s eval.per_axis=8 "
+      "-s eval.classical=no -s train.epochs=50");
+  ASSERT_EQ(outcome.status, 75) << outcome.output;
+  const auto test = testing::propagator("eval " + path("run"));
+  EXPECT_EQ(test.status, 0) << test.output;
+  EXPECT_NE(test.output.find("not finished: this is step "), std::string::npos)
+      << test.output;
+  EXPECT_EQ(test.output.find("has failed"), std::string::npos) << test.output;
+  const auto done = testing::propagator("resume " + path("run") +
+                                        " -s train.epochs=2 -s report.page=no");
+  ASSERT_EQ(done.status, 0) << done.output;
+  EXPECT_NE(done.output.find("this run has failed"), std::string::npos)
+      << done.output;
 }
 
 }  // namespace

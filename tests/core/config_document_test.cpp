@@ -59,6 +59,26 @@ struct House : HouseOptions {
   House(const House&) = delete;
 };
 
+TEST(CoreConfigDocument, AFileIsBesideTheConfigurationIfItIsThere) {
+  std::string plan, garden;
+  config::Schema schema;
+  schema.field("plan", plan, {.help = "a drawing", .file = true});
+  schema.field("garden", garden, {.help = "another", .file = true});
+  const testing::TemporaryFolder folder;
+  std::ofstream(folder / "house.yaml")
+      << "plan: plan.svg\ngarden: garden.svg\n";
+  std::ofstream(folder / "plan.svg") << "<svg/>";
+  auto document = Document::from_file(folder / "house.yaml");
+  for (int time = 0; time < 2; ++time) {  // as a run reads it again
+    document.apply_to(schema);
+    EXPECT_EQ(plan, (folder / "plan.svg").string());
+    EXPECT_EQ(garden, "garden.svg");
+  }
+  document.override_with("plan=plan.svg");  // typed in the current folder
+  document.apply_to(schema);
+  EXPECT_EQ(plan, "plan.svg");
+}
+
 TEST(CoreConfigDocument, RoleIsTheFieldsOrItsSections) {
   House house;
   EXPECT_EQ(house.schema.find("rooms")->role, Role::kData);

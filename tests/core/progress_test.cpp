@@ -6,34 +6,51 @@
 namespace propagator {
 namespace {
 
-std::string line(int64_t first, int64_t done, double seconds,
-                 const std::string& note = "") {
+std::string line(int64_t done, double rate, const std::string& note = "") {
   const std::string title = "training";
   const std::function<std::string()> say = [&] { return note; };
-  return progress_line({title, first, done, 100, seconds, say});
+  return progress_line({title, done, 100, rate, 0, say});
 }
 
 TEST(CoreProgress, LineHasRateTimeLeftAndNote) {
-  EXPECT_EQ(line(0, 60, 30, "loss 0.1"),
+  EXPECT_EQ(line(60, 2, "loss 0.1"),
             "training 60/100  2.0/s  20.0 s left  loss 0.1");
-  EXPECT_EQ(line(0, 60, 30), "training 60/100  2.0/s  20.0 s left");
+  EXPECT_EQ(line(60, 2), "training 60/100  2.0/s  20.0 s left");
 }
 
 TEST(CoreProgress, SlowWorkIsTimedPerItem) {
-  EXPECT_EQ(line(0, 10, 120), "training 10/100  12.0 s each  18 min 00 s left");
+  EXPECT_EQ(line(10, 1.0 / 12),
+            "training 10/100  12.0 s each  18 min 00 s left");
 }
 
-TEST(CoreProgress, ResumedWorkCountsOnlyItsOwn) {
-  EXPECT_EQ(line(40, 60, 10), "training 60/100  2.0/s  20.0 s left");
-}
-
-TEST(CoreProgress, NoRateBeforeTheFirstItem) {
-  EXPECT_EQ(line(40, 40, 10), "training 40/100");
-  EXPECT_EQ(line(40, 60, 0, "warm"), "training 60/100  warm");
+TEST(CoreProgress, NoTimeLeftBeforeItIsKnown) {
+  EXPECT_EQ(line(40, 0), "training 40/100");
+  EXPECT_EQ(line(60, 0, "warm"), "training 60/100  warm");
 }
 
 TEST(CoreProgress, NothingIsLeftAtTheEnd) {
-  EXPECT_EQ(line(0, 100, 10), "training 100/100  10.0/s  0.0 s left");
+  EXPECT_EQ(line(100, 10), "training 100/100  10.0/s  0.0 s left");
+}
+
+TEST(CoreProgress, RateIsWithoutTheFirstStepAndEarlierSessions) {
+  RecentRate rate(40);
+  EXPECT_EQ(rate.at(40, 0.1), 0);
+  EXPECT_EQ(rate.at(41, 20), 0);  // a warm-up of 20 s
+  EXPECT_EQ(rate.at(42, 20.1), 0);
+  EXPECT_NEAR(rate.at(91, 25), 10, 1e-9);
+}
+
+TEST(CoreProgress, RateFollowsWhatIsSlowerNow) {
+  RecentRate rate(0);
+  double seconds = 0;
+  int64_t done = 0;
+  const auto work = [&](int64_t steps, double each) {
+    double now = 0;
+    for (int64_t n = 0; n < steps; ++n) now = rate.at(++done, seconds += each);
+    return now;
+  };
+  EXPECT_NEAR(work(1000, 0.1), 10, 1e-9);
+  EXPECT_NEAR(work(200, 1), 1, 1e-9);
 }
 
 // Writes down what it is told.

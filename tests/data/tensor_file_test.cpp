@@ -1,5 +1,6 @@
 #include "propagator/data/tensor_file.h"
 
+#include <hdf5.h>
 #include <sys/resource.h>
 #include <torch/utils.h>
 
@@ -269,6 +270,40 @@ TEST(DataTensorFile, NpzWithAFlippedBitIsDamage) {
   bytes[bytes.find(value + value) + 5] ^= 1;  // the zip has a checksum of it
   write_file_atomically(folder / "a.npz", bytes);
   EXPECT_THROW(load_tensors(folder / "a.npz"), DataError);
+}
+
+// As other programs write it: arrays in groups, a text, an empty group.
+TEST(DataHdf5, ArraysInGroupsHaveTheirPath) {
+  const TemporaryFolder folder;
+  const auto path = folder / "groups.h5";
+  const hid_t file =
+      H5Fcreate(path.c_str(), H5F_ACC_TRUNC, H5P_DEFAULT, H5P_DEFAULT);
+  const hsize_t two = 2;
+  const hid_t space = H5Screate_simple(1, &two, nullptr);
+  const hid_t group =
+      H5Gcreate2(file, "flow", H5P_DEFAULT, H5P_DEFAULT, H5P_DEFAULT);
+  const hid_t inner =
+      H5Gcreate2(group, "late", H5P_DEFAULT, H5P_DEFAULT, H5P_DEFAULT);
+  const double values[] = {3, 5};
+  const hid_t array = H5Dcreate2(inner, "u", H5T_NATIVE_DOUBLE, space,
+                                 H5P_DEFAULT, H5P_DEFAULT, H5P_DEFAULT);
+  H5Dwrite(array, H5T_NATIVE_DOUBLE, H5S_ALL, H5S_ALL, H5P_DEFAULT, values);
+  const hid_t text = H5Dcreate2(group, "names", H5T_C_S1, space, H5P_DEFAULT,
+                                H5P_DEFAULT, H5P_DEFAULT);
+  H5Dclose(text);
+  H5Dclose(array);
+  H5Gclose(inner);
+  H5Gclose(group);
+  H5Sclose(space);
+  H5Fclose(file);
+
+  const auto reader = TensorReader::open(path);
+  EXPECT_EQ(
+      reader->shapes(),
+      (std::map<std::string, std::vector<int64_t>>{{"flow/late/u", {2}}}));
+  EXPECT_EQ(reader->unread(), std::vector<std::string>{"flow/names"});
+  EXPECT_TRUE(torch::equal(reader->all("flow/late/u"),
+                           torch::tensor({3, 5}, torch::kFloat64)));
 }
 
 }  // namespace

@@ -2,6 +2,7 @@
 #include <torch/utils.h>
 
 #include "propagator/models/field_net.h"
+#include "propagator/models/spformer.h"
 #include "propagator/nn/init.h"
 #include "testing.h"
 
@@ -42,6 +43,42 @@ TEST(ModelsFieldNets, PublishedParameterCounts) {
 TEST(ModelsFieldNets, OurOwnParameterCounts) {
   EXPECT_EQ(nn::parameter_count(*make("spformer-small")), 23151);
   EXPECT_EQ(nn::parameter_count(*make("siren")), 8577);
+}
+
+// Points at opposite corners span the domain, so that both scales agree; of a
+// part of them the batch has a smaller one.
+TEST(ModelsFieldNets, AlibiOfABatchIsRelativeToItsPoints) {
+  const auto net = [](AlibiScale scale) {
+    SpFormerOptions options;
+    options.position = nn::RelativePosition::kAlibi;
+    options.alibi_scale = scale;
+    auto made = options.make(kPlane);
+    made->initialise(3);
+    made->to(torch::kFloat64);
+    return made;
+  };
+  const auto windows = torch::tensor({{{0.0, 0.0}, {0.25, 0.25}},
+                                      {{0.25, 0.5}, {0.5, 0.75}},
+                                      {{0.5, 0.75}, {1.0, 1.0}}},
+                                     torch::kFloat64);
+  const auto answers = [&](AlibiScale scale, const Tensor& points) {
+    const torch::NoGradGuard no_grad;
+    return net(scale)->values(points);
+  };
+  const auto domain = answers(AlibiScale::kDomain, windows);
+  EXPECT_TRUE(torch::equal(answers(AlibiScale::kBatch, windows), domain));
+  const auto part = windows.narrow(0, 0, 2);
+  EXPECT_TRUE(near(answers(AlibiScale::kDomain, part), domain.narrow(0, 0, 2),
+                   testing::kFloat64));
+  EXPECT_GT((answers(AlibiScale::kBatch, part) - domain.narrow(0, 0, 2))
+                .abs()
+                .max()
+                .item<double>(),
+            1e-6);
+  // One point has no span, and no distances.
+  const auto one = torch::tensor({{{0.5, 0.5}}}, torch::kFloat64);
+  EXPECT_TRUE(near(answers(AlibiScale::kBatch, one),
+                   answers(AlibiScale::kDomain, one), testing::kFloat64));
 }
 
 class ModelsEveryFieldNet : public ::testing::TestWithParam<std::string> {};

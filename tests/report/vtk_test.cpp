@@ -114,6 +114,22 @@ TEST(ReportVtk, ListHasTheTimes) {
   EXPECT_EQ(found, names);
 }
 
+TEST(ReportVtk, AGridOfThreeVariables) {
+  const TemporaryFolder folder;
+  const auto u = testing::random({1, 2, 3, 4}, "u");  // T, Z, Y, X
+  write_vtk({.times = {0.5},
+             .axes = {{"x", 0, 3}, {"y", 1, 5}, {"z", -1, 1}},
+             .arrays = {{"u", u}, {"v", 2 * u}}},
+            folder / "v");
+  const auto file = read_file(folder / "v" / "frame_0000.vti");
+  EXPECT_EQ(between(file, "WholeExtent=\"", "\""), "0 3 0 2 0 1");
+  EXPECT_EQ(between(file, "Origin=\"", "\""), "0 1 -1");
+  EXPECT_EQ(between(file, "Spacing=\"", "\""), "1 2 2");
+  EXPECT_EQ(between(file, "Scalars=\"", "\""), "u");
+  EXPECT_TRUE(near(point_array(file, "v", {2, 3, 4}),
+                   2 * u[0].to(torch::kFloat32), testing::kFloat32));
+}
+
 TEST(ReportVtk, FolderThatExistsStaysAsItIs) {
   const TemporaryFolder folder;
   write_file_atomically(folder / "v" / "note", "mine");

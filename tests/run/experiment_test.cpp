@@ -27,6 +27,18 @@ TEST(RunExperiment, HashesStayWhatTheyWere) {
   }
 }
 
+// A key that came later is part of the hash where it says something.
+TEST(RunExperiment, LaterKeysAreHashedWhereTheyAreSet) {
+  const auto hash = [](const std::string& more) {
+    auto document = Document::from_file(
+        fmt::format("{}/solve/wave-spformer-alibi.yaml", PROPAGATOR_CONFIGS));
+    if (!more.empty()) document.override_with(more);
+    return Experiment(document).hash();
+  };
+  EXPECT_EQ(hash("model.alibi_scale=domain"), hash(""));
+  EXPECT_NE(hash("model.alibi_scale=batch"), hash(""));
+}
+
 TEST(RunExperiment, FormerKeysMeanTheSameAndAreRemarked) {
   const Experiment now(Document::from_text(
       "task: locate\ndetector: {light_yield: 2}\n"

@@ -107,12 +107,15 @@ void check_time(const Problem& problem) {
       const auto text = [&](int64_t n) {
         return pure(problem, f, time, n).text(problem.symbols);
       };
+      const auto place = fmt::format(
+          "at {}={}", problem.symbols.variables[static_cast<size_t>(time)],
+          start);
       throw ProblemError(
           "conditions", -1,
-          fmt::format("missing condition on {} at t={}: the equations have a "
-                      "time derivative of {} of order {}",
-                      text(k), start, text(0), order),
-          fmt::format("add at t={}: {} = …", start, text(k)));
+          fmt::format("missing condition on {} {}: the equations have a time "
+                      "derivative of {} of order {}",
+                      text(k), place, text(0), order),
+          fmt::format("add {}: {} = …", place, text(k)));
     }
   }
 }
@@ -205,9 +208,12 @@ Problem Problem::parse(const ProblemText& text) {
 }
 
 int64_t Problem::time() const {
-  const auto found = std::ranges::find(symbols.variables, "t");
-  return found == symbols.variables.end() ? -1
-                                          : found - symbols.variables.begin();
+  const auto& names = symbols.variables;
+  for (const char* name : {"t", "time"}) {
+    const auto found = std::ranges::find(names, name);
+    if (found != names.end()) return found - names.begin();
+  }
+  return -1;
 }
 
 std::set<Derivative> Condition::derivatives() const {

@@ -21,7 +21,7 @@ using autodiff::DerivativePlan;
 //               on boundary: u = 0      (all faces of all variables but time)
 //               periodic x              or  periodic x: u, u_x
 // Bounds, places and parameters are numbers or formulas of (earlier)
-// parameters. The variable named t is time.
+// parameters. The variable named t, or else time, is time.
 struct ProblemText {
   std::vector<std::string> domain = {};
   std::vector<std::string> fields = {};
@@ -83,7 +83,7 @@ struct Problem {
   // ProblemError says what is wrong, where.
   static Problem parse(const ProblemText& text);
 
-  int64_t time() const;  // the variable named t, or -1
+  int64_t time() const;  // the variable named t, or else time, or -1
   // Everything that the equations name, that the conditions do, or either.
   std::set<Derivative> derivatives() const;
   std::set<Derivative> derivatives_on_faces() const;

@@ -4,6 +4,7 @@
 #include <fmt/ranges.h>
 
 #include <algorithm>
+#include <cctype>
 #include <cmath>
 
 #include "propagator/core/config.h"
@@ -36,6 +37,20 @@ Part trimmed(const std::string& text, Part part) {
   return part;
 }
 
+std::vector<std::string> words(const std::string& text) {
+  std::vector<std::string> found(1);
+  for (const char c : text) {
+    const bool of_word =
+        c == '_' || std::isalnum(static_cast<unsigned char>(c)) || (c & 0x80);
+    if (of_word) {
+      found.back() += c;
+    } else if (!found.back().empty()) {
+      found.emplace_back();
+    }
+  }
+  return found;
+}
+
 template <class Read>
 void for_each_item(const char* list, const std::vector<std::string>& items,
                    Read&& read) {
@@ -64,6 +79,7 @@ void ProblemReader::Line::expect(size_t i, const char* symbol,
 }
 
 Problem ProblemReader::read(const ProblemText& text) {
+  note_names(text);
   // Parameters first: bounds and places may use them.
   for_each_item("parameters", text.parameters,
                 [this](const auto& item) { read_parameter(Line(item)); });
@@ -142,11 +158,35 @@ double ProblemReader::constant(const Line& line, Part part) const {
   return *value;
 }
 
+void ProblemReader::note_names(const ProblemText& text) {
+  for (const auto& item : text.domain) {
+    later_names_[words(item).front()] = "a variable";
+  }
+  for (const auto& item : text.fields) {
+    for (const auto& name : words(item)) later_names_[name] = "a field";
+  }
+}
+
 void ProblemReader::read_parameter(const Line& line) {
   const std::string usage = "write a parameter as c = 2";
   const auto name = declared(line, line.tokens[0]);
   line.expect(1, "=", usage);
-  const double value = constant(line, {line.tokens[1].end(), line.text.size()});
+  const auto part =
+      trimmed(line.text, {line.tokens[1].end(), line.text.size()});
+  for (const auto& token : line.tokens) {
+    const auto later = later_names_.find(token.text);
+    if (token.at < part.from || token.kind != Token::Kind::kName ||
+        later == later_names_.end()) {
+      continue;
+    }
+    line.fail(
+        fmt::format("a parameter is a number, and {} is {}", token.text,
+                    later->second),
+        token,
+        fmt::format("write ({}) in place of {} in the equations",
+                    line.text.substr(part.from, part.to - part.from), name));
+  }
+  const double value = constant(line, part);
   problem_.symbols.constants[name] = value;
   problem_.parameters.emplace_back(name, value);
 }

@@ -1,5 +1,6 @@
 #pragma once
 
+#include <map>
 #include <set>
 #include <string>
 #include <vector>
@@ -30,6 +31,8 @@ class ProblemReader {
     void expect(size_t i, const char* symbol, const std::string& usage) const;
   };
 
+  // Variables and fields before they are read, for messages.
+  void note_names(const ProblemText& text);
   void read_parameter(const Line& line);
   void read_interval(const Line& line);
   void read_fields(const Line& line);
@@ -53,6 +56,7 @@ class ProblemReader {
 
   Problem problem_;
   std::set<std::string> names_;
+  std::map<std::string, const char*> later_names_;  // to what they will be
   std::vector<bool> has_exact_;
 };
 

@@ -104,13 +104,18 @@ void fail_unknown_name(const std::string& text, const Token& name,
     known.push_back(constant);
   }
   known.push_back("pi");
+  const auto value =
+      fmt::format("give it a value, as a parameter {} = 1", name.text);
+  const bool may_be_imaginary = name.text == "i" || name.text == "j";
   throw SyntaxError(
       fmt::format("unknown name '{}': no variable, field or parameter",
                   name.text),
       text, name.at, name.length,
-      suggestion(
-          name.text, known,
-          fmt::format("give it a value, as a parameter {} = 1", name.text)));
+      may_be_imaginary
+          ? "fields are real: write the real and the imaginary part as two "
+            "fields, with an equation for each; or, if it is a number, " +
+                value
+          : suggestion(name.text, known, value));
 }
 
 void fail_unknown_function(const std::string& text, const Token& name,

@@ -56,7 +56,8 @@ void Locate::describe(config::Schema& s) {
   s.section("detector", detector_options_);
   s.field("sensors", sensors_file_,
           {.help = "file with the sensors' positions x, y, z (m), for "
-                   "detector.placement: file"});
+                   "detector.placement: file; beside the configuration",
+           .file = true});
   s.section("data", data_options_);
   s.field("model.name", model_name_,
           {.help = "name of the network; `propagator list` shows the names",

@@ -202,7 +202,7 @@ report::FieldMaps Solve::maps_of(const Answer& answer,
   }
   if (const auto* known = reference_.find()) {
     maps.truth = plane.pictures(known->fields);
-    maps.truth_name = problem_->exact.empty() ? "reference" : "exact";
+    maps.truth_name = truth_name();
   }
   return maps;
 }
@@ -224,9 +224,86 @@ void Solve::draw(torch::nn::Module& module, const Evaluation* evaluation,
   }
   if (const auto where = plane()) {
     draw_maps(answer_of(as_field_net(module)), *where, report);
+  } else if (problem_->domain.size() == 1) {
+    draw_curves(answer_of(as_field_net(module)), report);
   } else {
-    report.text("Maps are drawn for problems of two or three variables.");
+    report.text("Fields are drawn for problems of one to three variables.");
   }
+}
+
+void Solve::draw_curves(const Answer& answer, report::Report& report) {
+  const auto along = centres_along(*problem_, 0, eval_options_.per_axis);
+  const auto x = report::numbers(torch::linspace(
+      along.first, along.last, eval_options_.per_axis, torch::kFloat64));
+  const auto* known = reference_.find();
+  const auto& fields = problem_->symbols.fields;
+  for (size_t f = 0; f < fields.size(); ++f) {
+    const auto column = static_cast<int64_t>(f);
+    report::LinePlot plot{.title = fields[f],
+                          .x = {.label = along.label},
+                          .y = {.label = fields[f]}};
+    plot.series.push_back(
+        {"solution", x, report::numbers(answer.fields.select(1, column))});
+    if (known != nullptr) {
+      plot.series.push_back({truth_name(), x,
+                             report::numbers(known->fields.select(1, column)),
+                             report::Series::Style::kDashed});
+    }
+    report.figure("field-" + fields[f], plot,
+                  fmt::format("{} along {}.", fields[f], along.label));
+  }
+  report::LinePlot left{.title = "Residual of the equations",
+                        .x = {.label = along.label},
+                        .y = {.label = "residual"}};
+  for (size_t n = 0; n < problem_->equations.size(); ++n) {
+    left.series.push_back(
+        {problem_->equations[n].text(), x,
+         report::numbers(answer.residuals.select(1, static_cast<int64_t>(n)))});
+  }
+  report.figure("residual", left,
+                "What is left of each equation when the solution is put in.");
+}
+
+const char* Solve::truth_name() const {
+  return problem_->exact.empty() ? "reference" : "exact";
+}
+
+std::optional<report::GridSeries> Solve::grid(torch::nn::Module& model) {
+  const int64_t n = eval_options_.per_axis, time = problem_->time();
+  report::GridSeries series{.times = {0}};
+  std::vector<int64_t> order;  // of what follows the column: T, Z, Y, X
+  for (int64_t v = 0; v < std::ssize(problem_->domain); ++v) {
+    if (v == time) continue;
+    series.axes.push_back(centres_along(*problem_, v, n));
+    order.insert(order.begin(), v);
+  }
+  if (series.axes.empty() || series.axes.size() > 3) return std::nullopt;
+  if (time >= 0) {
+    order.insert(order.begin(), time);
+    const auto along = centres_along(*problem_, time, n);
+    series.times = report::numbers(
+        torch::linspace(along.first, along.last, n, torch::kFloat64));
+  }
+  const auto add = [&](const std::string& name, const Tensor& column) {
+    auto values =
+        column.reshape(std::vector<int64_t>(order.size(), n)).permute(order);
+    series.arrays.push_back({name, time < 0 ? values.unsqueeze(0) : values});
+  };
+  const auto answer = answer_of(as_field_net(model));
+  const auto* known = reference_.find();
+  for (size_t f = 0; f < problem_->symbols.fields.size(); ++f) {
+    const auto& name = problem_->symbols.fields[f];
+    const auto mine = answer.fields.select(1, static_cast<int64_t>(f));
+    add(name, mine);
+    if (known == nullptr) continue;
+    const auto truth = known->fields.select(1, static_cast<int64_t>(f));
+    add(fmt::format("{}_{}", name, truth_name()), truth);
+    add(name + "_error", mine - truth);
+  }
+  for (int64_t e = 0; e < answer.residuals.size(1); ++e) {
+    add(fmt::format("residual_{}", e + 1), answer.residuals.select(1, e));
+  }
+  return series;
 }
 
 void Solve::draw_maps(const Answer& answer, const SolvePlane& plane,

@@ -159,8 +159,8 @@ std::vector<std::string> remarks_of(const json& numbers) {
                   numbers.at("points").get<int64_t>())};
   if (has_failed(numbers)) {
     remarks.push_back(
-        "this run has failed: the network has found no solution, or a trivial "
-        "one. Try another seed, model or sampling, or more steps");
+        "no solution was found, or a trivial one: another seed, model or "
+        "sampling may find it, or more steps");
   }
   add_remarks_on_truth(numbers, remarks);
   if (!numbers.contains("classical")) return remarks;

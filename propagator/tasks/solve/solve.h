@@ -55,6 +55,7 @@ class Solve : public Task, public Drawing {
   std::vector<NamedFigure> draw_rows(
       std::span<const ReproducedRow> rows) const override;
   std::optional<report::FieldMaps> maps(torch::nn::Module& model) override;
+  std::optional<report::GridSeries> grid(torch::nn::Module& model) override;
 
   const pde::Problem& problem() const { return *problem_; }
 
@@ -84,6 +85,10 @@ class Solve : public Task, public Drawing {
   report::FieldMaps maps_of(const Answer& answer, const SolvePlane& plane);
   void draw_maps(const Answer& answer, const SolvePlane& plane,
                  report::Report& report);
+  // The fields of one variable, as curves.
+  void draw_curves(const Answer& answer, report::Report& report);
+  // "exact" or "reference"
+  const char* truth_name() const;
 
   int64_t variables_;  // as its defaults are for
   ProblemOptions problem_options_;

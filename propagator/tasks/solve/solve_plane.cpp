@@ -6,6 +6,14 @@
 
 namespace propagator::tasks {
 
+report::Axis centres_along(const pde::Problem& problem, int64_t variable,
+                           int64_t per_axis) {
+  const auto n = static_cast<size_t>(variable);
+  const auto& [low, high] = problem.domain[n];
+  const double half = (high - low) / static_cast<double>(2 * per_axis);
+  return {problem.symbols.variables[n], low + half, high - half};
+}
+
 std::optional<SolvePlane> SolvePlane::of(const pde::Problem& problem,
                                          int64_t per_axis) {
   SolvePlane plane(problem, per_axis);
@@ -38,16 +46,9 @@ torch::Tensor SolvePlane::pictures(const torch::Tensor& values) const {
       .flip(1);
 }
 
-report::Axis SolvePlane::axis(int64_t variable) const {
-  const auto n = static_cast<size_t>(variable);
-  const auto& [low, high] = problem_->domain[n];
-  const double half = (high - low) / static_cast<double>(2 * per_axis_);
-  return {problem_->symbols.variables[n], low + half, high - half};
-}
-
 std::vector<std::string> SolvePlane::held_at() const {
   if (held_ < 0) return {""};
-  const auto along = axis(held_);
+  const auto along = centres_along(*problem_, held_, per_axis_);
   std::vector<std::string> texts;
   for (const int64_t cell : cells_) {
     const double share =

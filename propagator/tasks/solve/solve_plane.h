@@ -9,6 +9,10 @@
 
 namespace propagator::tasks {
 
+// The centres of the `per_axis` cells along a variable, where tests are.
+report::Axis centres_along(const pde::Problem& problem, int64_t variable,
+                           int64_t per_axis);
+
 // The plane in which the fields of a problem are drawn, over the test points:
 // time goes to the right, or the first variable. Of three variables one is
 // held, at S cells.
@@ -19,8 +23,10 @@ class SolvePlane {
   static std::optional<SolvePlane> of(const pde::Problem& problem,
                                       int64_t per_axis);
 
-  report::Axis across() const { return axis(across_); }
-  report::Axis up() const { return axis(up_); }
+  report::Axis across() const {
+    return centres_along(*problem_, across_, per_axis_);
+  }
+  report::Axis up() const { return centres_along(*problem_, up_, per_axis_); }
   double aspect() const;  // height over width
   // Values (N, K) at the test points as pictures (K S, R, C).
   torch::Tensor pictures(const torch::Tensor& values) const;
@@ -30,7 +36,6 @@ class SolvePlane {
  private:
   SolvePlane(const pde::Problem& problem, int64_t per_axis)
       : problem_(&problem), per_axis_(per_axis) {}
-  report::Axis axis(int64_t variable) const;  // of the centres of cells
 
   const pde::Problem* problem_;
   int64_t per_axis_;

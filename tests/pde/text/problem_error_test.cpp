@@ -122,14 +122,48 @@ TEST(PdeProblemError, BadParameters) {
     EXPECT_EQ(found.item, 1) << item;
     return found.what;
   };
-  EXPECT_EQ(bad("k = x"),
-            "parameters[1]: unknown name 'x': no variable, field or "
-            "parameter\n  k = x\n      ^");
+  EXPECT_EQ(bad("k = 1 + x"),
+            "parameters[1]: a parameter is a number, and x is a variable\n"
+            "  k = 1 + x\n          ^");
+  EXPECT_EQ(bad("k = u^2"),
+            "parameters[1]: a parameter is a number, and u is a field\n"
+            "  k = u^2\n      ^");
   EXPECT_EQ(bad("k 2"), "parameters[1]: expected '=', got '2'\n  k 2\n    ^");
   for (const std::string item :
        {"", "k", "k =", "k = m", "= 2", "k = 1 = 2", "k = 1/0", "pi = 3"}) {
     EXPECT_NE(bad(item).find('^'), std::string::npos) << item;
   }
+}
+
+TEST(PdeProblemError, AParameterThatIsAFormulaBelongsIntoTheEquations) {
+  auto text = wave();
+  text.parameters.push_back("k = 1 + x ");
+  EXPECT_EQ(complaint(text).hint,
+            "write (1 + x) in place of k in the equations");
+}
+
+TEST(PdeProblemError, TheImaginaryUnit) {
+  auto text = wave();
+  text.equations = {"i*u_t = u_xx"};
+  const auto found = complaint(text);
+  EXPECT_NE(found.what.find("unknown name 'i'"), std::string::npos);
+  EXPECT_NE(found.hint.find("the real and the imaginary part as two fields"),
+            std::string::npos)
+      << found.hint;
+}
+
+TEST(PdeProblemError, AVariableCalledTimeIsTime) {
+  ProblemText text{.domain = {"time in [0, 1]"},
+                   .fields = {"u"},
+                   .equations = {"u_time = -u"}};
+  text.conditions = {"on time=1: u = 1"};
+  EXPECT_EQ(complaint(text).hint, "add at time=0: u = …");
+  text.conditions = {"at time=0: u = 1"};
+  EXPECT_EQ(Problem::parse(text).time(), 0);
+  // t is, where there are both.
+  text.domain.push_back("t in [0, 1]");
+  text.conditions.push_back("at t=0: u = 1");
+  EXPECT_EQ(Problem::parse(text).time(), 1);
 }
 
 TEST(PdeProblemError, BadConditions) {

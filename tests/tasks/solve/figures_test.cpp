@@ -1,5 +1,9 @@
 #include <torch/utils.h>
 
+#include <cmath>
+
+#include "propagator/core/files.h"
+#include "propagator/report/report.h"
 #include "propagator/tasks/solve/solve.h"
 #include "tasks/training.h"
 #include "testing.h"
@@ -53,6 +57,58 @@ TEST(TasksSolveFigures, MapsAreTheNetworksAnswerBesideTheExactSolution) {
   EXPECT_TRUE(near(maps->answer, net, testing::kFloat64));
   const auto exact = (grid[0] - 3 * grid[1]).sin().unsqueeze(0);
   EXPECT_TRUE(near(maps->truth, exact, testing::kFloat64));
+}
+
+TEST(TasksSolveFigures, AGridHasTimeAsStepsAndTheFirstVariableAlongX) {
+  const run::Experiment e(config::Document::from_text(
+      "task: solve\nprecision: fp64\nproblem:\n"
+      "  domain: ['y in [0, 4]', 't in [0, 2]', 'x in [0, 1]']\n"
+      "  fields: u\n  equations: u_t + u_x + u_y = 0\n"
+      "  conditions: ['at t=0: u = sin(x)*cos(y)']\n"
+      "  exact: u = sin(x - t)*cos(y - t)\n"
+      "model: {name: pinn, width: 8}\neval: {per_axis: 2}\n",
+      "test"));
+  const auto model = prepared_model(e);
+  const auto grid = drawing_of(e).grid(*model);
+  ASSERT_TRUE(grid.has_value());
+  EXPECT_EQ(grid->times, (std::vector<double>{0.5, 1.5}));
+  ASSERT_EQ(grid->axes.size(), 2u);
+  EXPECT_EQ(grid->axes[0].label, "y");
+  EXPECT_EQ(grid->axes[0].first, 1);
+  EXPECT_EQ(grid->axes[1].label, "x");
+  std::vector<std::string> names;
+  for (const auto& array : grid->arrays) names.push_back(array.name);
+  EXPECT_EQ(names, (std::vector<std::string>{"u", "u_exact", "u_error",
+                                             "residual_1"}));
+  const auto& exact = grid->arrays[1].values;  // t, x, y
+  ASSERT_EQ(exact.sizes(), (std::vector<int64_t>{2, 2, 2}));
+  EXPECT_NEAR(exact[1][0][1].item<double>(),
+              std::sin(0.25 - 1.5) * std::cos(3 - 1.5), 1e-12);
+  EXPECT_TRUE(near(grid->arrays[2].values, grid->arrays[0].values - exact,
+                   testing::kFloat64));
+}
+
+TEST(TasksSolveFigures, OneVariableIsACurveAndNoGrid) {
+  const run::Experiment e(config::Document::from_text(
+      "task: solve\nprecision: fp64\nproblem:\n"
+      "  domain: 't in [0, 1]'\n  fields: u\n  equations: u_t = -u\n"
+      "  conditions: 'at t=0: u = 1'\n  exact: u = exp(-t)\n"
+      "model: {name: pinn, width: 8}\neval: {per_axis: 4}\n",
+      "test"));
+  const auto model = prepared_model(e);
+  EXPECT_FALSE(drawing_of(e).grid(*model).has_value());
+  const testing::TemporaryFolder folder;
+  report::Report page(folder.path(), "page.html", "title", "kind");
+  drawing_of(e).draw(*model, nullptr, 1, page);
+  page.write();
+  const auto data = read_file(folder / "figures/field-u.dat");
+  for (const char* name : {"solution", "exact"}) {
+    EXPECT_NE(data.find(name), std::string::npos) << data;
+  }
+  EXPECT_NE(data.find(fmt::format("{:.4g}", std::exp(-0.125)).substr(0, 5)),
+            std::string::npos)
+      << data;
+  EXPECT_TRUE(fs::exists(folder / "figures/residual.dat"));
 }
 
 TEST(TasksSolveFigures, MapsOfTwoPlacesHaveTheFirstToTheRight) {
