@@ -42,6 +42,17 @@ def fault_rows():
         yield f"| {name.replace('_', ' ')} | {fault['expected']} | {outcome} |"
 
 
+def cuda_rows():
+    yield "| tool | tests | errors | seconds | on | code |"
+    yield "|---|---|---|---|---|---|"
+    result = files().get("sanitize-cuda", {"tools": {}})
+    for tool, outcome in result["tools"].items():
+        info = result["info"]
+        yield (f"| {tool} | {outcome['tests']} | {outcome['errors']} "
+               f"| {outcome['seconds']:.0f} | {info['machines'][-1]} "
+               f"| {info['commit']} |")
+
+
 def section():
     if not tortures():
         return []
@@ -62,3 +73,4 @@ def section():
 def fill_pages():
     fill("reliability.md", "reliability/torture-*.json", torture_rows())
     fill("reliability.md", "reliability/faults.json", fault_rows())
+    fill("reliability.md", "reliability/sanitize-cuda.json", cuda_rows())
