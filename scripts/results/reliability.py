@@ -38,7 +38,7 @@ def fault_rows():
     yield "|---|---|---|"
     for name, fault in files().get("faults", {}).get("faults", {}).items():
         outcome = ("failed" if "failure" in fault else
-                   fault.get("left_out") or f"{fault['good']} times")
+                   fault.get("left_out") or f"this, {fault['good']} times")
         yield f"| {name.replace('_', ' ')} | {fault['expected']} | {outcome} |"
 
 

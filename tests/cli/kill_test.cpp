@@ -58,6 +58,15 @@ int status_of(pid_t child) {
   return WIFEXITED(status) ? WEXITSTATUS(status) : 128 + WTERMSIG(status);
 }
 
+// Whether a process has a handler for the signal.
+bool handles(pid_t process, int signal) {
+  const auto status = read_file(fmt::format("/proc/{}/status", process));
+  const std::string name = "SigCgt:";
+  const auto caught =
+      std::stoull(status.substr(status.find(name) + name.size()), nullptr, 16);
+  return caught >> (signal - 1) & 1;
+}
+
 double seconds_of(const std::string& arguments) {
   const auto begin = Clock::now();
   const auto outcome = testing::propagator(arguments);
@@ -151,17 +160,12 @@ TEST(Kill, SecondSignalStopsAtOnceAndTheLastCheckpointIsGood) {
     const pid_t child = start({"resume", runs + "/r", "-s", "train.max_steps=8",
                                "-s", "train.accumulate=200000"},
                               output);
-    const auto heard = [&](const std::string& words) {
-      return [&output, words] {
-        return fs::exists(output) &&
-               read_file(output).find(words) != std::string::npos;
-      };
-    };
-    wait_until(heard("resuming at step 4"));
-    // The line comes before the handler does.
-    std::this_thread::sleep_for(std::chrono::milliseconds(500));
+    wait_until([&] { return handles(child, signal); });
     kill(child, signal);
-    wait_until(heard("stopping after this step; once more stops at once"));
+    wait_until([&] {
+      return read_file(output).find("once more stops at once") !=
+             std::string::npos;
+    });
     EXPECT_EQ(waitpid(child, nullptr, WNOHANG), 0) << "it did not wait";
     kill(child, signal);
     EXPECT_EQ(status_of(child), 128 + signal);

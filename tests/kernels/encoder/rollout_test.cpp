@@ -57,7 +57,11 @@ TEST(KernelsCachedAttention, EqualsReferenceAndIgnoresTheRestOfTheCache) {
       const auto expected = cached_attention_reference(q, k, v, 41);
       k.slice(2, 41).fill_(1e30);
       v.slice(2, 41).fill_(1e30);
-      EXPECT_TRUE(near(cached_attention(q, k, v, 41), expected, tolerance));
+      for (const auto& device : propagator::testing::devices()) {
+        const auto got =
+            cached_attention(q.to(device), k.to(device), v.to(device), 41);
+        EXPECT_TRUE(near(got.cpu(), expected, tolerance)) << device;
+      }
     }
   }
 }
