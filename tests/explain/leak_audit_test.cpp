@@ -12,24 +12,24 @@ namespace {
 using propagator::testing::random;
 using torch::Tensor;
 
-constexpr int64_t kTimes = 10, kVisible = 4, kCases = 4;
+constexpr int64_t kTimes = 10, kGiven = 4, kCases = 4;
 
 using Answer = std::function<Tensor(const Tensor& inputs)>;
 
 // Output t is the mean of the visible inputs, and `secret` of all inputs.
 tasks::AuditSubject subject_of(const Answer& secret) {
   const auto answer = [secret](const Tensor& x) {
-    const auto known = x.slice(1, 0, kVisible).mean(1, /*keepdim=*/true);
+    const auto known = x.slice(1, 0, kGiven).mean(1, /*keepdim=*/true);
     return known.expand_as(x) + secret(x);
   };
   return {.inputs = random({kCases, kTimes, 3, 3}, "inputs"),
-          .visible = kVisible,
+          .visible = kGiven,
           .paths = {{"test",
                      [answer](const Tensor& x) -> tasks::NamedTensors {
                        return {{"fields", answer(x)}};
                      }}},
           .forward = answer,
-          .first_hidden = [](int64_t) { return kVisible; }};
+          .first_hidden = [](int64_t) { return kGiven; }};
 }
 
 Tensor nothing(const Tensor& x) { return torch::zeros({}, x.options()); }
@@ -37,7 +37,7 @@ Tensor nothing(const Tensor& x) { return torch::zeros({}, x.options()); }
 // What a gradient says of the hidden inputs.
 double hidden_gradient(const tasks::AuditSubject& subject) {
   return find_dependence(subject, 0)
-      .gradients.slice(1, kVisible)
+      .gradients.slice(1, kGiven)
       .abs()
       .max()
       .item<double>();
@@ -47,20 +47,19 @@ TEST(ExplainLeakAudit, AnswersFromVisibleInputsKeepTheirBits) {
   const auto audit = audit_leaks(subject_of(nothing), 0);
   EXPECT_EQ(audit.leaks(), 0);
   EXPECT_EQ(audit.outputs(), kCases * kTimes);
-  EXPECT_EQ(audit.hidden, kTimes - kVisible);
+  EXPECT_EQ(audit.hidden, kTimes - kGiven);
   EXPECT_EQ(audit.verdict(),
             "0 leaks in 40 outputs (test): with noise or NaN in the 6 hidden "
             "inputs of each of 4 cases every output keeps its bits");
 }
 
 TEST(ExplainLeakAudit, ACopyOfTheAnswerIsFoundAtEveryHiddenOutput) {
-  const auto audit =
-      audit_leaks(subject_of([](const Tensor& x) {
-                    return torch::cat(
-                        {x.slice(1, 0, kVisible) * 0, x.slice(1, kVisible)}, 1);
-                  }),
-                  0);
-  EXPECT_EQ(audit.leaks(), kCases * (kTimes - kVisible));
+  const auto audit = audit_leaks(
+      subject_of([](const Tensor& x) {
+        return torch::cat({x.slice(1, 0, kGiven) * 0, x.slice(1, kGiven)}, 1);
+      }),
+      0);
+  EXPECT_EQ(audit.leaks(), kCases * (kTimes - kGiven));
   EXPECT_EQ(audit.to_json().at("paths")[0].at("leaks"), audit.leaks());
 }
 
@@ -114,7 +113,7 @@ TEST(ExplainLeakAudit, FindsWhatAGradientDoesNot) {
 // Each half of the audit finds what the other cannot.
 TEST(ExplainLeakAudit, NoiseAndNanEachFindTheirOwn) {
   const auto first_hidden = [](const Tensor& x) {
-    return x.slice(1, kVisible, kVisible + 1);
+    return x.slice(1, kGiven, kGiven + 1);
   };
   const auto nan = audit_leaks(subject_of([&](const Tensor& x) {
                                  return first_hidden(x).isnan().to(x.dtype());
@@ -133,13 +132,13 @@ TEST(ExplainLeakAudit, EveryPathIsLookedAt) {
   auto subject = subject_of(nothing);
   subject.paths.push_back({"predict", [](const Tensor& x) {
                              return tasks::NamedTensors{
-                                 {"fields", x.slice(1, 0, kVisible)},
+                                 {"fields", x.slice(1, 0, kGiven)},
                                  {"last", x.sum({1, 2, 3})}};
                            }});
   const auto audit = audit_leaks(subject, 0);
   EXPECT_EQ(audit.paths[0].leaks, 0);
   EXPECT_EQ(audit.paths[1].leaks, kCases);
-  EXPECT_EQ(audit.paths[1].outputs, kCases * kVisible + kCases);
+  EXPECT_EQ(audit.paths[1].outputs, kCases * kGiven + kCases);
 }
 
 // A refusal tells the caller something about what it was not to look at.
