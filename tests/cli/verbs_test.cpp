@@ -218,7 +218,7 @@ TEST_F(Verbs, AFieldThatIsNotHeatIsTrainedShownAndPredicted) {
   EXPECT_NE(outcome.output.find("leak audit: 0 leaks"), std::string::npos);
   const auto page = read_file(path("run/report.html"));
   for (const char* text : {"heat-plate paper (published)", "temperature",
-                           "x (m)", "total loss", "The learned propagator"}) {
+                           "y (m)", "total loss", "The learned propagator"}) {
     EXPECT_EQ(page.find(text), std::string::npos) << text;
   }
   const auto metrics = read_file(path("run/metrics.jsonl"));

@@ -54,12 +54,11 @@ TEST(ExplainLeakAudit, AnswersFromVisibleInputsKeepTheirBits) {
 }
 
 TEST(ExplainLeakAudit, ACopyOfTheAnswerIsFoundAtEveryHiddenOutput) {
-  const auto audit =
-      audit_leaks(subject_of([](const Tensor& x) {
-                    return torch::cat(
-                        {x.slice(1, 0, kGiven) * 0, x.slice(1, kGiven)}, 1);
-                  }),
-                  0);
+  const auto audit = audit_leaks(
+      subject_of([](const Tensor& x) {
+        return torch::cat({x.slice(1, 0, kGiven) * 0, x.slice(1, kGiven)}, 1);
+      }),
+      0);
   EXPECT_EQ(audit.leaks(), kCases * (kTimes - kGiven));
   EXPECT_EQ(audit.to_json().at("paths")[0].at("leaks"), audit.leaks());
 }
