@@ -175,8 +175,10 @@ void ProblemReader::read_parameter(const Line& line) {
       trimmed(line.text, {line.tokens[1].end(), line.text.size()});
   for (const auto& token : line.tokens) {
     const auto later = later_names_.find(token.text);
+    const bool is_known = problem_.symbols.constants.contains(token.text) ||
+                          is_reserved(token.text);
     if (token.at < part.from || token.kind != Token::Kind::kName ||
-        later == later_names_.end()) {
+        later == later_names_.end() || is_known) {
       continue;
     }
     line.fail(

@@ -137,9 +137,9 @@ TEST(PdeProblemError, BadParameters) {
 
 TEST(PdeProblemError, AParameterThatIsAFormulaBelongsIntoTheEquations) {
   auto text = wave();
-  text.parameters.push_back("k = 1 + x ");
+  text.parameters.push_back("m = 1 + x ");
   EXPECT_EQ(complaint(text).hint,
-            "write (1 + x) in place of k in the equations");
+            "write (1 + x) in place of m in the equations");
 }
 
 TEST(PdeProblemError, TheImaginaryUnit) {
