@@ -1,8 +1,8 @@
-#include <nlohmann/json.hpp>
-
 #include "propagator/cli/commands.h"
 #include "propagator/core/error.h"
 #include "propagator/core/files.h"
+#include "propagator/core/json.h"
+#include "propagator/core/plain_text.h"
 #include "propagator/data/tensor_file.h"
 #include "propagator/report/table.h"
 #include "propagator/run/configurations.h"
@@ -38,6 +38,14 @@ int generate(const std::string& name, const std::string& out, bool force,
   return 0;
 }
 
+// What a note, which anybody may have written, says under `key`.
+std::optional<std::string> text_of(const nlohmann::json& note,
+                                   const char* key) {
+  const auto found = note.find(key);
+  if (found == note.end() || !found->is_string()) return std::nullopt;
+  return plain_text(found->get<std::string>(), /*kept=*/"\n\t");
+}
+
 int describe(const std::string& path) {
   const auto reader = data::TensorReader::open(path);
   report::Table table(
@@ -66,11 +74,11 @@ int describe(const std::string& path) {
                text(largest), fmt::format("{}", strange)});
   }
   fmt::print("{}", table.text());
-  const auto note = nlohmann::json::parse(reader->note(), nullptr, false);
+  const auto note = parse_json(reader->note());
   if (note.is_object()) {
-    fmt::print("\n  made by: {}\n", note.value("made_by", "?"));
-    if (note.contains("config")) {
-      fmt::print("\n{}", note["config"].get<std::string>());
+    fmt::print("\n  made by: {}\n", text_of(note, "made_by").value_or("?"));
+    if (const auto config = text_of(note, "config")) {
+      fmt::print("\n{}", *config);
     }
   }
   return 0;

@@ -137,10 +137,14 @@ void write_directory_atomically(
   });
 }
 
+bool is_unfinished(const std::string& name) {
+  return name.starts_with(kTemporaryPrefix);
+}
+
 void remove_unfinished(const fs::path& folder) {
   std::error_code ignored;
   for (const auto& entry : fs::directory_iterator(folder, ignored)) {
-    if (entry.path().filename().string().starts_with(kTemporaryPrefix)) {
+    if (is_unfinished(entry.path().filename().string())) {
       fs::remove_all(entry.path(), ignored);
     }
   }

@@ -27,7 +27,8 @@ void write_atomically(const fs::path& path,
 void write_directory_atomically(
     const fs::path& path, const std::function<void(const fs::path&)>& fill);
 
-// Removes leftovers of writes that were killed: `.tmp-*` entries in `folder`.
+// Leftovers of writes that were killed: `.tmp-*` entries.
+bool is_unfinished(const std::string& name);
 void remove_unfinished(const fs::path& folder);
 
 }  // namespace propagator

@@ -2,9 +2,8 @@
 
 #include <fmt/format.h>
 
-#include <cmath>
-
 #include "propagator/core/error.h"
+#include "propagator/core/json.h"
 
 namespace propagator::tasks {
 namespace {
@@ -13,11 +12,6 @@ using nlohmann::json;
 using report::Series;
 
 constexpr const char* kPart = "evaluation";
-
-// A number that is not finite is null in JSON.
-double number_of(const json& value) {
-  return value.is_null() ? std::nan("") : value.get<double>();
-}
 
 std::vector<double> numbers_of(const json& values) {
   std::vector<double> numbers;
@@ -68,6 +62,9 @@ report::LinePlot plot_of(const json& stored) {
                            .style = one.at("dashed").get<bool>()
                                         ? Series::Style::kDashed
                                         : Series::Style::kLine});
+    if (plot.series.back().x.size() != plot.series.back().y.size()) {
+      throw DataError("a curve has not as many x as y");
+    }
   }
   for (const auto& event : stored.at("events")) {
     plot.events.push_back({event.at("x"), event.at("label")});
@@ -112,6 +109,7 @@ Evaluation Evaluation::from_json(const json& result) {
       evaluation.published = value.get<double>();
     }
     if (evaluation.metrics.empty()) throw DataError("it has no metric");
+    if (evaluation.table.rows().empty()) throw DataError("it has no table");
     return evaluation;
   } catch (const json::exception& error) {
     throw DataError(fmt::format("not a result of ours: {}", error.what()));

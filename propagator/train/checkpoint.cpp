@@ -9,6 +9,7 @@
 
 #include "propagator/core/error.h"
 #include "propagator/core/files.h"
+#include "propagator/core/json.h"
 #include "propagator/core/sha256.h"
 #include "propagator/data/safetensors.h"
 
@@ -98,10 +99,11 @@ Checkpoint load_checkpoint(const fs::path& directory) {
   checkpoint.best = tensors(kBest);
   checkpoint.optimizer = tensors(kOptimizer);
   checkpoint.config = files.at(kConfig);
-  checkpoint.state = nlohmann::json::parse(files.at(kState), nullptr,
-                                           /*allow_exceptions=*/false);
-  if (!checkpoint.state.is_object() ||
-      !checkpoint.state.value("step", nlohmann::json()).is_number_integer()) {
+  checkpoint.state = parse_json(files.at(kState));
+  const auto step = checkpoint.state.is_object()
+                        ? checkpoint.state.value("step", nlohmann::json())
+                        : nlohmann::json();
+  if (!step.is_number_unsigned() || step.get<int64_t>() < 0) {
     throw DataError(fmt::format("{} is damaged: it does not say the step",
                                 (directory / kState).string()),
                     hint_for_damage());
@@ -132,11 +134,15 @@ fs::path checkpoint_path(const fs::path& folder, int64_t step) {
   return folder / fmt::format("{}{:010d}", kPrefix, step);
 }
 
+bool is_checkpoint_name(const std::string& name) {
+  return name.starts_with(kPrefix);
+}
+
 std::vector<fs::path> list_checkpoints(const fs::path& folder) {
   std::vector<fs::path> found;
   std::error_code ignored;
   for (const auto& entry : fs::directory_iterator(folder, ignored)) {
-    if (entry.path().filename().string().starts_with(kPrefix)) {
+    if (is_checkpoint_name(entry.path().filename().string())) {
       found.push_back(entry.path());
     }
   }
