@@ -5,6 +5,8 @@
 #include "propagator/cli/commands.h"
 #include "propagator/core/error.h"
 #include "propagator/core/files.h"
+#include "propagator/core/json.h"
+#include "propagator/core/plain_text.h"
 #include "propagator/data/tensor_file.h"
 #include "propagator/report/table.h"
 #include "propagator/run/configurations.h"
@@ -38,6 +40,14 @@ int generate(const std::string& name, const std::string& out, bool force,
       writer->write_data(out, experiment.run().seed, runtime, note.dump());
   fmt::print("{} in {}\n", written, out);
   return 0;
+}
+
+// What a note, which anybody may have written, says under `key`.
+std::optional<std::string> text_of(const nlohmann::json& note,
+                                   const char* key) {
+  const auto found = note.find(key);
+  if (found == note.end() || !found->is_string()) return std::nullopt;
+  return plain_text(found->get<std::string>(), /*kept=*/"\n\t");
 }
 
 // An array in numbers: its shape, its finite values, and how many are not.
@@ -83,14 +93,12 @@ void print_ranges(const std::map<std::string, Range>& ranges,
   fmt::print("{}", table.text());
   if (!reader.unread().empty()) {
     fmt::print("\n  not read, since they are no arrays of numbers: {}\n",
-               fmt::join(reader.unread(), ", "));
+               plain_text(fmt::format("{}", fmt::join(reader.unread(), ", "))));
   }
-  const auto note = nlohmann::json::parse(reader.note(), nullptr, false);
+  const auto note = parse_json(reader.note());
   if (!note.is_object()) return;
-  fmt::print("\n  made by: {}\n", note.value("made_by", "?"));
-  if (note.contains("config")) {
-    fmt::print("\n{}", note["config"].get<std::string>());
-  }
+  fmt::print("\n  made by: {}\n", text_of(note, "made_by").value_or("?"));
+  if (const auto config = text_of(note, "config")) fmt::print("\n{}", *config);
 }
 
 void print_ranges_json(const std::map<std::string, Range>& ranges,

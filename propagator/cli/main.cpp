@@ -8,6 +8,7 @@
 #include "propagator/cli/terminal.h"
 #include "propagator/core/error.h"
 #include "propagator/core/freed_memory.h"
+#include "propagator/core/plain_text.h"
 #include "propagator/core/version.h"
 
 namespace {
@@ -65,9 +66,13 @@ propagator::UsageError unexpected(const CLI::App& app) {
 int report_error(const std::exception& error) {
   using namespace propagator;
   std::fflush(stdout);  // what was said before stands before
-  fmt::print(stderr, "error: {}\n", message(error));
+  // They may quote a file that commands the terminal.
+  const auto say = [](const char* kind, const std::string& text) {
+    fmt::print(stderr, "{}: {}\n", kind, plain_text(text, /*kept=*/"\n\t"));
+  };
+  say("error", message(error));
   const auto advice = hint(error);
-  if (!advice.empty()) fmt::print(stderr, "hint: {}\n", advice);
+  if (!advice.empty()) say("hint", advice);
   return static_cast<int>(exit_code(error));
 }
 

@@ -9,6 +9,7 @@
 #include <cstdio>
 #include <cstdlib>
 
+#include "propagator/core/plain_text.h"
 #include "propagator/core/progress.h"
 
 namespace propagator::cli {
@@ -60,7 +61,7 @@ void Terminal::log(Level level, const std::string& line) {
   clear();
   logger_->log(
       level == Level::kWarning ? spdlog::level::warn : spdlog::level::info,
-      line);
+      plain_text(line, /*kept=*/"\n\t"));
 }
 
 void Terminal::progress(const Step& step) {

@@ -7,6 +7,8 @@
 #include <charconv>
 #include <cmath>
 
+#include "propagator/core/plain_text.h"
+
 namespace propagator::config {
 namespace {
 
@@ -49,6 +51,12 @@ size_t edit_distance(const std::string& a, const std::string& b) {
   return row[b.size()];
 }
 
+void expect_plain(const std::string& text, std::string_view kept) {
+  if (is_plain_text(text, kept)) return;
+  throw std::invalid_argument(
+      "expected text in UTF-8 without control characters");
+}
+
 // The length of the sections that both begin with, "forecast/" or "model.".
 size_t shared_sections(const std::string& a, const std::string& b) {
   const auto [end, _] = std::ranges::mismatch(a, b);
@@ -79,11 +87,13 @@ void parse(const std::string& text, const Meta&, bool& value) {
 }
 
 void parse(const std::string& text, const Meta&, std::string& value) {
+  expect_plain(text, /*kept=*/"");
   value = text;
 }
 
 void parse(const std::string& text, const Meta&,
            std::vector<std::string>& value) {
+  expect_plain(text, /*kept=*/"\n\t");
   value.clear();
   for (size_t from = 0; from < text.size();) {
     const size_t end = std::min(text.find('\n', from), text.size());

@@ -29,6 +29,9 @@ std::string item_text(const YAML::Node& item) {
 // No configuration nests deeper; one that does refers to itself.
 constexpr int kDeepest = 16;
 
+// No configuration has more keys; one that does repeats sections of itself.
+constexpr size_t kMostKeys = 10'000;
+
 // Layers of entries that no file has.
 constexpr int kCommandLine = 1;
 constexpr int kBeneath = -kDeepest - 1;
@@ -54,6 +57,7 @@ void flatten(const YAML::Node& node, const std::string& path,
                       fmt::format("{}: {}{}", place(name, mark), path, what));
   };
   if (depth > kDeepest) fail(node.Mark(), ": sections nest too deeply");
+  if (entries.size() > kMostKeys) fail(node.Mark(), ": too many keys");
   if (node.IsMap()) {
     for (const auto& item : node) {
       const auto key = item.first.as<std::string>();

@@ -170,6 +170,10 @@ void remove_atomically(const fs::path& path) {
   if (error) throw_write_error(path, error.value());
 }
 
+bool is_unfinished(const std::string& name) {
+  return name.starts_with(kTemporaryPrefix);
+}
+
 void remove_unfinished(const fs::path& folder, const std::string& name) {
   const auto prefix = kTemporaryPrefix + (name.empty() ? "" : name + "-");
   std::error_code ignored;
@@ -186,8 +190,7 @@ bool is_vacant(const fs::path& folder) {
          std::ranges::all_of(
              fs::directory_iterator(folder, error), fs::directory_iterator(),
              [](const fs::directory_entry& entry) {
-               return entry.path().filename().string().starts_with(
-                   kTemporaryPrefix);
+               return is_unfinished(entry.path().filename().string());
              }) &&
          !error;
 }

@@ -42,8 +42,9 @@ void flush_to_disk(const fs::path& path);
 // Removes a file or a folder so that no half of it can be taken for a whole.
 void remove_atomically(const fs::path& path);
 
-// Removes leftovers of writes that were killed: `.tmp-*` entries in `folder`,
-// or only those that should have become its file `name`.
+// Leftovers of writes that were killed: `.tmp-*` entries. Removes those in
+// `folder`, or only those that should have become its file `name`.
+bool is_unfinished(const std::string& name);
 void remove_unfinished(const fs::path& folder, const std::string& name = "");
 
 // Whether it is a folder with nothing but such leftovers.

@@ -10,8 +10,11 @@
 
 namespace propagator {
 
-// The program of that name on PATH; empty if there is none.
+// The whole path of the program of that name on PATH; empty if there is none.
 fs::path find_program(const std::string& name);
+
+// A text as one word of a POSIX shell, in quotes where it needs them.
+std::string shell_word(const std::string& text);
 
 // Another program at work, without a shell in between. What it prints, on
 // stdout and stderr together, is kept for its end.

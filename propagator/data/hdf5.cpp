@@ -8,6 +8,7 @@
 
 #include "propagator/core/error.h"
 #include "propagator/core/files.h"
+#include "propagator/data/array_bytes.h"
 
 namespace propagator::data {
 namespace {
@@ -97,7 +98,11 @@ class Hdf5Reader : public TensorReader {
     if (H5Aexists(file_, "note") <= 0) return "";
     Handle attribute(H5Aopen(file_, "note", H5P_DEFAULT), H5Aclose);
     Handle type(H5Aget_type(attribute), H5Tclose);
-    if (H5Tget_class(type) != H5T_STRING) return "";
+    Handle space(H5Aget_space(attribute), H5Sclose);
+    // One text: of an array of them H5Aread would write all.
+    const bool one_text = H5Tget_class(type) == H5T_STRING &&
+                          H5Sget_simple_extent_npoints(space) == 1;
+    if (!one_text) return "";
     if (H5Tis_variable_str(type) > 0) {
       char* text = nullptr;
       if (H5Aread(attribute, type, &text) < 0 || text == nullptr) return "";
@@ -105,7 +110,9 @@ class Hdf5Reader : public TensorReader {
       H5free_memory(text);
       return copy;
     }
-    std::string text(H5Tget_size(type), '\0');
+    const size_t size = H5Tget_size(type);
+    if (size > kLongestNote) return "";
+    std::string text(size, '\0');
     if (H5Aread(attribute, type, text.data()) < 0) return "";
     return text.substr(0, text.find('\0'));
   }
@@ -113,6 +120,12 @@ class Hdf5Reader : public TensorReader {
   torch::Tensor rows(const std::string& name, int64_t begin,
                      int64_t count) const override {
     auto sizes = shape(name);
+    const auto fail = [&] {
+      throw DataError(fmt::format("{}: cannot read rows {} to {} of '{}'",
+                                  path_.string(), begin, begin + count - 1,
+                                  name));
+    };
+    if (sizes.empty()) fail();
     Handle dataset(H5Dopen2(file_, name.c_str(), H5P_DEFAULT), H5Dclose);
     Handle stored(H5Dget_type(dataset), H5Tclose);
     const bool wide = H5Tget_size(stored) > 4;
@@ -120,19 +133,20 @@ class Hdf5Reader : public TensorReader {
     const auto file_space = select_rows(dataset, sizes, begin, count);
     const auto memory = memory_space(sizes, count);
     sizes[0] = count;
+    if (!array_bytes(sizes, type)) fail();
     auto tensor = torch::empty(sizes, type);
     if (H5Dread(dataset, memory_type(type), memory, file_space, H5P_DEFAULT,
                 tensor.data_ptr()) < 0) {
-      throw DataError(fmt::format("{}: cannot read rows {} to {} of '{}'",
-                                  path_.string(), begin, begin + count - 1,
-                                  name));
+      fail();
     }
     return tensor;
   }
 
  private:
-  static herr_t add(hid_t group, const char* name, const H5L_info_t*,
+  static herr_t add(hid_t group, const char* name, const H5L_info_t* link,
                     void* self) {
+    // Another file than the one that was named is not ours to open.
+    if (link->type == H5L_TYPE_EXTERNAL) return 0;
     Handle dataset(H5Dopen2(group, name, H5P_DEFAULT), H5Dclose);
     if (!dataset.valid()) return 0;  // a group, whose own are visited next
     auto& reader = *static_cast<Hdf5Reader*>(self);
@@ -143,8 +157,9 @@ class Hdf5Reader : public TensorReader {
       return 0;
     }
     Handle space(H5Dget_space(dataset), H5Sclose);
-    std::vector<hsize_t> extent(
-        static_cast<size_t>(H5Sget_simple_extent_ndims(space)));
+    const int dimensions = H5Sget_simple_extent_ndims(space);
+    if (dimensions < 0) return 0;
+    std::vector<hsize_t> extent(static_cast<size_t>(dimensions));
     H5Sget_simple_extent_dims(space, extent.data(), nullptr);
     reader.shapes_[name] = {extent.begin(), extent.end()};
     return 0;

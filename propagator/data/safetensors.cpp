@@ -4,10 +4,11 @@
 
 #include <algorithm>
 #include <cstring>
-#include <nlohmann/json.hpp>
 
 #include "propagator/core/error.h"
 #include "propagator/core/files.h"
+#include "propagator/core/json.h"
+#include "propagator/data/array_bytes.h"
 
 namespace propagator::data {
 namespace {
@@ -59,36 +60,61 @@ uint64_t header_length(const std::string& bytes) {
   return length;
 }
 
-// The bytes that a shape takes. DataError if they cannot be.
-uint64_t byte_count(const std::string& name, const std::vector<int64_t>& shape,
-                    torch::ScalarType type) {
-  uint64_t count = c10::elementSize(type);
-  for (const int64_t n : shape) {
-    if (n < 0 || __builtin_mul_overflow(count, n, &count)) {
-      throw DataError("tensor " + name + " has an impossible shape");
-    }
-  }
-  return count;
-}
-
 struct Entry {
   std::string name;
   torch::ScalarType type;
   std::vector<int64_t> shape;
+  uint64_t count;  // bytes of that shape
   uint64_t begin, end;
 };
 
+// A list of whole numbers that an int64 can hold. `get` alone would convert
+// fractions, truth values and numbers beyond it, too.
+std::vector<int64_t> whole_numbers(const json& list) {
+  if (!list.is_array()) throw DataError("expected a list, got " + list.dump());
+  std::vector<int64_t> numbers;
+  for (const auto& item : list) {
+    const bool whole = item.is_number_unsigned();
+    numbers.push_back(whole ? item.get<int64_t>() : -1);
+    if (numbers.back() < 0) {
+      throw DataError(fmt::format(
+          "expected a whole number of 0 or more, got {}", item.dump()));
+    }
+  }
+  return numbers;
+}
+
 Entry read_entry(const std::string& name, const json& value) {
-  return {name, type_of(value.at("dtype").get<std::string>()),
-          value.at("shape").get<std::vector<int64_t>>(),
-          value.at("data_offsets").at(0).get<uint64_t>(),
-          value.at("data_offsets").at(1).get<uint64_t>()};
+  const auto type = type_of(value.at("dtype").get<std::string>());
+  const auto shape = whole_numbers(value.at("shape"));
+  const auto count = array_bytes(shape, type);
+  if (!count) throw DataError("tensor " + name + " has an impossible shape");
+  const auto offsets = whole_numbers(value.at("data_offsets"));
+  if (offsets.size() != 2) {
+    throw DataError(fmt::format("tensor {} has {} data_offsets, not 2", name,
+                                offsets.size()));
+  }
+  return {name,
+          type,
+          shape,
+          *count,
+          static_cast<uint64_t>(offsets[0]),
+          static_cast<uint64_t>(offsets[1])};
+}
+
+// A bool may have no other byte than 0 and 1.
+void expect_bools(const std::string& name, std::string_view bytes) {
+  if (std::ranges::all_of(bytes, [](char c) { return c == 0 || c == 1; })) {
+    return;
+  }
+  throw DataError("tensor " + name + " has a truth value besides 0 and 1");
 }
 
 Safetensors parse(const std::string& bytes) {
   const uint64_t length = header_length(bytes);
-  const auto header = json::parse(bytes.substr(kLengthBytes, length));
-  if (!header.is_object()) throw DataError("its header is not an object");
+  const auto header =
+      parse_json(std::string_view(bytes).substr(kLengthBytes, length));
+  if (!header.is_object()) throw DataError("its header is not a JSON object");
   const char* data = bytes.data() + kLengthBytes + length;
   const uint64_t size = bytes.size() - kLengthBytes - length;
   Safetensors content;
@@ -106,13 +132,16 @@ Safetensors parse(const std::string& bytes) {
   });
   uint64_t used = 0;
   for (const auto& entry : entries) {
-    const uint64_t count = byte_count(entry.name, entry.shape, entry.type);
+    const uint64_t count = entry.count;
     if (entry.begin != used || entry.end < entry.begin || entry.end > size ||
         entry.end - entry.begin != count) {
       throw DataError(
           fmt::format("tensor {} expects {} bytes from {}, its "
                       "offsets are {} to {} of {}",
                       entry.name, count, used, entry.begin, entry.end, size));
+    }
+    if (entry.type == torch::kBool) {
+      expect_bools(entry.name, {data + entry.begin, count});
     }
     auto tensor =
         torch::empty(entry.shape, torch::TensorOptions().dtype(entry.type));

@@ -1,6 +1,6 @@
 #include "propagator/report/gnuplot.h"
 
-#include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include <algorithm>
 #include <cmath>
@@ -9,11 +9,31 @@
 #include <thread>
 
 #include "propagator/core/error.h"
+#include "propagator/core/plain_text.h"
 #include "propagator/core/process.h"
 #include "propagator/report/gnuplot_script.h"
 
 namespace propagator::report {
 namespace {
+
+// More bytes of a label than any figure has room for.
+constexpr size_t kLongestLabel = 400;
+
+// A figure's name becomes that of its files, part of its script and of the
+// page. Letters of other scripts are welcome: a field may be called θ.
+void expect_name(const std::string& name) {
+  const auto is_good = [](char c) {
+    return std::isalnum(static_cast<unsigned char>(c)) != 0 || c == '-' ||
+           c == '_' || static_cast<unsigned char>(c) >= 0x80;
+  };
+  if (is_plain_text(name) && std::ranges::all_of(name, is_good) &&
+      !name.empty() && name.front() != '-') {
+    return;
+  }
+  throw std::invalid_argument(fmt::format(
+      "[figure] expected a name of letters, digits, '-' and '_', got '{}'",
+      name));
+}
 
 // Draws to PNG (twice the size, for print and sharp screens) and to SVG.
 std::string whole_script(const std::string& name, const GnuplotScript& script) {
@@ -43,9 +63,19 @@ std::string whole_script(const std::string& name, const GnuplotScript& script) {
 }  // namespace
 
 int64_t GnuplotScript::block(const std::string& title,
+                             const std::vector<std::string>& columns,
                              const std::string& rows) {
+  // gnuplot does not count a block without a row: it would take the next one
+  // for it. No plot uses more columns than these.
+  constexpr const char* kNothing = "NaN\tNaN\tNaN\tNaN\n";
   auto& data = files.back();
-  data.text += fmt::format("# [{}] {}\n{}\n\n", data.blocks, title, rows);
+  data.text += fmt::format("# [{}] {}\n", data.blocks, plain_text(title));
+  if (!columns.empty()) {
+    const auto names = fmt::format("{}", fmt::join(columns, "\t"));
+    data.text += fmt::format("# {}\n", plain_text(names, /*kept=*/"\t"));
+  }
+  data.text +=
+      fmt::format("{}\n\n", rows.empty() ? std::string(kNothing) : rows);
   return data.blocks++;
 }
 
@@ -55,15 +85,23 @@ std::string GnuplotScript::file(const std::string& ending) {
 }
 
 std::string in_quotes(const std::string& text) {
-  std::string out = "'";
-  for (const char c : text) {
-    if (std::string_view("_^{}@&~\\").find(c) != std::string_view::npos) {
-      out += '\\';
+  const auto is_among = [](char c, std::string_view some) {
+    return some.find(c) != std::string_view::npos;
+  };
+  std::string out;
+  for (const char c : plain_text(text)) {
+    const bool begins = (static_cast<unsigned char>(c) & 0xc0) != 0x80;
+    if (begins && out.size() > kLongestLabel) break;
+    if (is_among(c, "'`%")) {  // of strings, commands and formats
+      out += fmt::format("\\{:03o}", c);
+    } else {
+      if (is_among(c, "_^{}@&~\\")) out += '\\';
+      out += c;
     }
-    out += c;
-    if (c == '\'') out += c;
   }
-  return out + "'";
+  // Without a group some devices would show the backslashes.
+  const bool marked = out.find('\\') != std::string::npos;
+  return fmt::format("'{}{}'", out, marked ? "{}" : "");
 }
 
 std::string plain(double value) {
@@ -80,6 +118,7 @@ double tick_step(double extent, double count) {
 }
 
 double FigureFolder::add(const std::string& name, const Figure& figure) {
+  expect_name(name);
   const auto script =
       std::visit([](const auto& kind) { return write_script(kind); }, figure);
   // Of an earlier figure: pictures, and data of rows it no longer has.
@@ -124,7 +163,8 @@ void FigureFolder::draw() {
     if (running.size() >= std::max(1u, std::thread::hardware_concurrency())) {
       finish_oldest();
     }
-    running.emplace_back(name, Process(gnuplot, {name + ".gp"}, path_));
+    // -d: as the script says, whatever the user or the folder has set.
+    running.emplace_back(name, Process(gnuplot, {"-d", name + ".gp"}, path_));
   }
   while (!running.empty()) finish_oldest();
 }

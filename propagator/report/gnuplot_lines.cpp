@@ -116,6 +116,11 @@ std::string look_of(const Series& series, size_t index) {
   }
 }
 
+// Whether a range is set that a logarithm does not have.
+bool reaches_zero(const Axis& axis) {
+  return axis.first != axis.last && std::min(axis.first, axis.last) <= 0;
+}
+
 std::string legend(const std::string& name) {
   return name.empty() ? "notitle" : "title " + in_quotes(name);
 }
@@ -129,8 +134,8 @@ GnuplotScript write_script(const LinePlot& given) {
     for (const double value : series.x) x.include(value);
     for (const double value : series.y) y.include(value);
   }
-  plot.x.log = plot.x.log && x.low > 0;
-  plot.y.log = plot.y.log && y.high > 0;
+  plot.x.log = plot.x.log && x.low > 0 && !reaches_zero(plot.x);
+  plot.y.log = plot.y.log && y.high > 0 && !reaches_zero(plot.y);
   if (plot.x.first == plot.x.last && x.low < x.high) {
     plot.x.first = x.low, plot.x.last = x.high;
   }
@@ -141,16 +146,17 @@ GnuplotScript write_script(const LinePlot& given) {
   std::string curves;
   for (size_t k = 0; k < plot.series.size(); ++k) {
     const auto& series = plot.series[k];
-    std::string rows = fmt::format("# {}\t{}\n", plot.x.label, plot.y.label);
+    std::string rows;
     for (size_t n = 0; n < series.x.size(); ++n) {
       const bool shown = !plot.y.log || series.y[n] > 0;
       rows += fmt::format("{}\t{}\n", plain(series.x[n]),
                           shown ? plain(series.y[n]) : "NaN");
     }
+    const auto block =
+        script.block(series.name, {plot.x.label, plot.y.label}, rows);
     curves += fmt::format("{} data index {} using 1:2 {} {}",
-                          k == 0 ? "plot" : ", \\\n    ",
-                          script.block(series.name, rows), look_of(series, k),
-                          legend(series.name));
+                          k == 0 ? "plot" : ", \\\n    ", block,
+                          look_of(series, k), legend(series.name));
   }
   script.body += curves + "\n";
   return script;
@@ -194,13 +200,13 @@ GnuplotScript write_script(const BarChart& given) {
   std::string boxes, labels;  // the latter over all of the former
   for (size_t k = 0; k < chart.bars.size(); ++k) {
     const auto& bars = chart.bars[k];
-    std::string rows = "# place\tvalue\n";
+    std::string rows;
     for (size_t n = 0; n < bars.values.size(); ++n) {
       const double place =
           static_cast<double>(n) - 0.4 + width * (static_cast<double>(k) + 0.5);
       rows += fmt::format("{}\t{}\n", plain(place), plain(bars.values[n]));
     }
-    const auto block = script.block(bars.name, rows);
+    const auto block = script.block(bars.name, {"place", "value"}, rows);
     boxes += fmt::format("{} data index {} using 1:2 with boxes lc rgb '{}' {}",
                          k == 0 ? "plot" : ", \\\n    ", block,
                          hex(series_colour(k)), legend(bars.name));

@@ -175,7 +175,7 @@ std::string plot_command(const HeatMaps& maps, const PanelRow& row,
                          const Panel& panel, GnuplotScript& script) {
   const Cells x(maps.x, panel.values.size(1)), y(maps.y, panel.values.size(0));
   const auto block = script.block(fmt::format("{} {}", row.label, panel.title),
-                                  matrix_rows(panel.values));
+                                  /*columns=*/{}, matrix_rows(panel.values));
   // Zero has no logarithm: it is drawn as the low end.
   const auto value =
       row.log ? fmt::format("($3<{0}?{0}:$3)", plain(limits(row).first)) : "3";
@@ -190,7 +190,7 @@ std::string plot_command(const HeatMaps& maps, const PanelRow& row,
     }
     text += fmt::format(
         ", \\\n     data index {} using 1:2 with lines lw 1.5 lc rgb '{}'",
-        script.block("outline", points), hex(series_colour(1)));
+        script.block("outline", {"x", "y"}, points), hex(series_colour(1)));
   }
   return text + "\n";
 }

@@ -22,7 +22,9 @@ struct GnuplotScript {
   // Begins another file and returns the command by which `data` means it.
   std::string file(const std::string& ending);
   // Adds a block to the newest file and returns its index there.
-  int64_t block(const std::string& title, const std::string& rows);
+  int64_t block(const std::string& title,
+                const std::vector<std::string>& columns,
+                const std::string& rows);
 };
 
 GnuplotScript write_script(const LinePlot& plot);
@@ -33,7 +35,8 @@ GnuplotScript write_script(const Scene& scene);
 // The command that sets the colours of a scale.
 std::string palette(Scale scale);
 
-// A label in quotes; gnuplot's markup characters stand for themselves.
+// A label in quotes, whoever wrote it: all that gnuplot would take for markup
+// stands for itself, and nothing ends the quotes or the line.
 std::string in_quotes(const std::string& text);
 // A number as gnuplot reads it, NaN for one that is not finite.
 std::string plain(double value);

@@ -24,11 +24,18 @@ json to_json(const Axis& axis) {
   return {{"label", axis.label}, {"first", axis.first}, {"last", axis.last}};
 }
 
-// JSON inside a script element: "</script>" in a name must not end it.
+// JSON inside a script element: nothing in it may read as HTML, such as a name
+// with "</script>", which would end it, or with "<!--<script", which would
+// swallow what follows. JSON has "<" in texts alone.
 std::string embedded(const json& data) {
-  std::string text = data.dump();
-  for (size_t at = 0; (at = text.find("</", at)) != std::string::npos;) {
-    text.replace(at, 2, "<\\/");
+  std::string text;
+  for (const char c :
+       data.dump(-1, ' ', false, json::error_handler_t::replace)) {
+    if (c == '<') {
+      text += "\\u003c";
+    } else {
+      text += c;
+    }
   }
   return text;
 }

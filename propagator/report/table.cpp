@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <charconv>
 
+#include "propagator/core/plain_text.h"
 #include "propagator/report/html.h"
 
 namespace propagator::report {
@@ -32,18 +33,20 @@ void Table::row(std::vector<std::string> cells) {
 }
 
 std::string Table::text() const {
+  auto rows = rows_;
   std::vector<size_t> widths;
-  for (const auto& row : rows_) {
+  for (auto& row : rows) {
     widths.resize(std::max(widths.size(), row.size()));
     for (size_t c = 0; c < row.size(); ++c) {
+      row[c] = plain_text(row[c]);
       widths[c] = std::max(widths[c], row[c].size());
     }
   }
   std::string text;
-  for (size_t r = 0; r < rows_.size(); ++r) {
+  for (size_t r = 0; r < rows.size(); ++r) {
     std::string line = " ";
-    for (size_t c = 0; c < rows_[r].size(); ++c) {
-      line += fmt::format(" {:<{}} ", rows_[r][c], widths[c]);
+    for (size_t c = 0; c < rows[r].size(); ++c) {
+      line += fmt::format(" {:<{}} ", rows[r][c], widths[c]);
     }
     line.erase(line.find_last_not_of(' ') + 1);
     text += line + "\n";

@@ -5,6 +5,7 @@
 
 #include "propagator/core/error.h"
 #include "propagator/core/files.h"
+#include "propagator/core/process.h"
 #include "propagator/core/version.h"
 #include "propagator/report/report.h"
 #include "propagator/run/test.h"
@@ -204,8 +205,9 @@ fs::path write_comparison(const std::vector<fs::path>& paths,
   }
   report.section("Reproduce it");
   std::string command = "propagator report";
-  for (const auto& path : paths) command += fmt::format(" {}", path.string());
-  report.verbatim(fmt::format("{} --out {}", command, folder.string()));
+  for (const auto& path : paths) command += " " + shell_word(path.string());
+  report.verbatim(
+      fmt::format("{} --out {}", command, shell_word(folder.string())));
   return report.write();
 }
 

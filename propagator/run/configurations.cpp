@@ -70,7 +70,7 @@ fs::path find_config(const std::string& config) {
     throw UsageError(fmt::format("{} is a folder, not a file", config),
                      "name a YAML file");
   }
-  throw FileError(
+  throw UsageError(
       fmt::format("no configuration file {}", config),
       config::did_you_mean(config, names,
                            "`propagator list` shows those that come with it"));

@@ -2,6 +2,7 @@
 
 #include "propagator/core/error.h"
 #include "propagator/core/files.h"
+#include "propagator/core/process.h"
 #include "propagator/core/progress.h"
 #include "propagator/core/version.h"
 #include "propagator/explain/explanation.h"
@@ -78,7 +79,7 @@ void add_reproduction(const TestResult* result, const json& explanation,
       "The configuration below is complete. Saved as experiment.yaml it "
       "trains the same model again; on the same machine, with the same "
       "number of threads, it ends in the same bits.");
-  const auto path = run.path().string();
+  const auto path = shell_word(run.path().string());
   report.verbatim(fmt::format(
       "propagator train experiment.yaml --name again\n"
       "propagator eval {0}\n"
@@ -93,6 +94,16 @@ void add_reproduction(const TestResult* result, const json& explanation,
   report.folded("Configuration", read_file(run.config()));
 }
 
+// What another's result.json lacks is found where it is shown.
+void show_result(const train::RunDirectory& run,
+                 const std::function<void()>& show) {
+  try {
+    show();
+  } catch (const json::exception& error) {
+    throw run.result_error(fmt::format("not of ours: {}", error.what()));
+  }
+}
+
 }  // namespace
 
 RunReport write_run_report(const run::Experiment& experiment,
@@ -103,7 +114,7 @@ RunReport write_run_report(const run::Experiment& experiment,
   auto& task = experiment.task();
   report::Report report(run.path(), "report.html", title_of(experiment),
                         fmt::format("{} model", task.mode()));
-  add_result(result, report);
+  show_result(run, [&] { add_result(result, report); });
   const auto history = train::read_history(run.metrics());
   if (!history.empty()) {
     report.section("Training");
@@ -116,12 +127,14 @@ RunReport write_run_report(const run::Experiment& experiment,
   {
     // The fields as the test computes them; explanations in full precision.
     const PrecisionScope scope(runtime);
-    draw_test(task, model, result, experiment.report().cases, report);
+    show_result(run, [&] {
+      draw_test(task, model, result, experiment.report().cases, report);
+    });
   }
   const auto numbers =
       explain::explain_model(task, model, experiment.run().seed,
                              explain::affordable_work(runtime.device), report);
-  add_reproduction(result, numbers, run, report);
+  show_result(run, [&] { add_reproduction(result, numbers, run, report); });
   if (!numbers.empty()) {
     write_file_atomically(run.path() / "explain.json", numbers.dump(2) + "\n");
   }

@@ -120,10 +120,7 @@ std::optional<TestResult> read_result(const train::RunDirectory& run,
     return TestResult{std::move(evaluation), std::move(audit),
                       std::move(record)};
   } catch (const DataError& error) {
-    throw DataError(
-        fmt::format("{}: {}", run.result().string(), error.what()),
-        fmt::format("`propagator eval {} --out {} --force` writes it again",
-                    run.path().string(), run.result().string()));
+    throw run.result_error(error.what());
   }
 }
 

@@ -2,9 +2,8 @@
 
 #include <fmt/format.h>
 
-#include <cmath>
-
 #include "propagator/core/error.h"
+#include "propagator/core/json.h"
 
 namespace propagator::tasks {
 namespace {
@@ -14,11 +13,6 @@ using report::Series;
 
 constexpr const char* kPart = "evaluation";
 constexpr const char* kPublished = "published";  // of a metric
-
-// A number that is not finite is null in JSON.
-double number_of(const json& value) {
-  return value.is_null() ? std::nan("") : value.get<double>();
-}
 
 std::vector<double> numbers_of(const json& values) {
   std::vector<double> numbers;
@@ -69,6 +63,9 @@ report::LinePlot plot_of(const json& stored) {
                            .style = one.at("dashed").get<bool>()
                                         ? Series::Style::kDashed
                                         : Series::Style::kLine});
+    if (plot.series.back().x.size() != plot.series.back().y.size()) {
+      throw DataError("a curve has not as many x as y");
+    }
   }
   for (const auto& event : stored.at("events")) {
     plot.events.push_back({event.at("x"), event.at("label")});
@@ -116,6 +113,7 @@ Evaluation Evaluation::from_json(const json& result) {
     evaluation.curves = plot_of(part.at("curves"));
     evaluation.failed = result.at("failed");
     if (evaluation.metrics.empty()) throw DataError("it has no metric");
+    if (evaluation.table.rows().empty()) throw DataError("it has no table");
     return evaluation;
   } catch (const json::exception& error) {
     throw DataError(fmt::format("not a result of ours: {}", error.what()));

@@ -9,6 +9,7 @@
 
 #include "propagator/core/error.h"
 #include "propagator/core/files.h"
+#include "propagator/core/json.h"
 #include "propagator/core/sha256.h"
 #include "propagator/data/safetensors.h"
 
@@ -72,12 +73,10 @@ std::map<std::string, std::string> read_verified(
 }
 
 nlohmann::json parse_state(const std::string& text, const fs::path& file) {
-  auto state = nlohmann::json::parse(text, nullptr,
-                                     /*allow_exceptions=*/false);
-  if (state.is_object() &&
-      state.value("step", nlohmann::json()).is_number_integer()) {
-    return state;
-  }
+  auto state = parse_json(text);
+  const auto step = state.is_object() ? state.value("step", nlohmann::json())
+                                      : nlohmann::json();
+  if (step.is_number_unsigned() && step.get<int64_t>() >= 0) return state;
   throw DataError(
       fmt::format("{} is damaged: it does not say the step", file.string()),
       hint_for_damage());
@@ -146,11 +145,15 @@ fs::path checkpoint_path(const fs::path& folder, int64_t step) {
   return folder / fmt::format("{}{:010d}", kPrefix, step);
 }
 
+bool is_checkpoint_name(const std::string& name) {
+  return name.starts_with(kPrefix);
+}
+
 std::vector<fs::path> list_checkpoints(const fs::path& folder) {
   std::vector<fs::path> found;
   std::error_code ignored;
   for (const auto& entry : fs::directory_iterator(folder, ignored)) {
-    if (entry.path().filename().string().starts_with(kPrefix)) {
+    if (is_checkpoint_name(entry.path().filename().string())) {
       found.push_back(entry.path());
     }
   }

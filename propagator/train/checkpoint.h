@@ -49,6 +49,7 @@ NamedTensors load_weights(const std::filesystem::path& directory,
 // The directory of step `step` under `folder`, and those that exist, in order.
 std::filesystem::path checkpoint_path(const std::filesystem::path& folder,
                                       int64_t step);
+bool is_checkpoint_name(const std::string& name);
 std::vector<std::filesystem::path> list_checkpoints(
     const std::filesystem::path& folder);
 

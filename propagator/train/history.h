@@ -22,7 +22,7 @@ struct History {
   bool empty() const { return train.step.empty(); }
 };
 // From metrics.jsonl; empty if there is none. A line that a crash cut short is
-// passed over.
+// passed over; DataError names one that says what none of ours does.
 History read_history(const std::filesystem::path& metrics);
 
 }  // namespace propagator::train

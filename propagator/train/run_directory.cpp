@@ -5,25 +5,66 @@
 #include <sys/file.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <cerrno>
 #include <cstring>
 #include <sstream>
 
 #include "propagator/core/error.h"
 #include "propagator/core/files.h"
+#include "propagator/core/json.h"
+#include "propagator/train/checkpoint.h"
 
 namespace propagator::train {
+namespace {
+
+// Whatever a run's folder may hold beside leftovers of writes.
+constexpr std::string_view kParts[] = {
+    "config.yaml", "metrics.jsonl", "log.txt",
+    "checkpoints", "result.json",   "report.html",
+    "figures",     "explain.json",  "explain.html"};
+
+// Why a folder is not a run of ours; empty if it is one. A run that is replaced
+// goes with all that is inside, so there may be nothing that we did not write.
+std::string not_a_run(const fs::path& path) {
+  if (!fs::is_directory(path)) return "it is not a folder";
+  const auto config = path / "config.yaml";
+  if (!fs::is_regular_file(config) || !read_file(config).starts_with("task:")) {
+    return "it has no config.yaml that begins with a task, as that of a run";
+  }
+  const auto strange = [](const fs::path& folder, const auto& is_known) {
+    for (const auto& entry : fs::directory_iterator(folder)) {
+      const auto name = entry.path().filename().string();
+      if (is_known(name) || is_unfinished(name)) continue;
+      return fmt::format("no run has a {}", entry.path().string());
+    }
+    return std::string();
+  };
+  const auto found = strange(path, [](const std::string& name) {
+    return std::ranges::find(kParts, name) != std::end(kParts);
+  });
+  const auto checkpoints = path / "checkpoints";
+  if (!found.empty() || !fs::is_directory(checkpoints)) return found;
+  return strange(checkpoints, is_checkpoint_name);
+}
+
+}  // namespace
 
 void RunDirectory::expect_free(const fs::path& path, bool force) {
   // A vacant folder is of a `train` that was killed before it wrote anything.
   if (!fs::exists(path) || is_vacant(path)) return;
-  const bool ours = fs::exists(path / "config.yaml");
-  if (force && ours) return;
-  throw UsageError(
-      fmt::format("{} exists already", path.string()),
-      ours ? "`propagator resume` goes on with it; --force replaces it; "
-             "--name makes another"
-           : "it does not look like a run, so --force will not replace it");
+  const auto why = not_a_run(path);
+  if (!force) {
+    throw UsageError(
+        fmt::format("{} exists already", path.string()),
+        why.empty() ? "`propagator resume` goes on with it; --force replaces "
+                      "it; --name makes another"
+                    : "--name makes another");
+  }
+  if (why.empty()) return;
+  throw UsageError(fmt::format("--force replaces runs alone, not {}: {}",
+                               path.string(), why),
+                   "--name makes another run");
 }
 
 RunDirectory RunDirectory::create(const fs::path& path, bool force,
@@ -79,15 +120,16 @@ config::Document RunDirectory::read_config() const {
 
 nlohmann::json RunDirectory::read_result() const {
   if (!fs::exists(result())) return nlohmann::json::object();
-  auto parsed = nlohmann::json::parse(read_file(result()), nullptr,
-                                      /*allow_exceptions=*/false);
-  if (!parsed.is_object()) {
-    throw DataError(
-        fmt::format("{} is not JSON", result().string()),
-        fmt::format("`propagator eval {} --out {} --force` writes it again",
-                    path_.string(), result().string()));
-  }
+  auto parsed = parse_json(read_file(result()));
+  if (!parsed.is_object()) throw result_error("it is not JSON");
   return parsed;
+}
+
+DataError RunDirectory::result_error(const std::string& what) const {
+  return DataError(
+      fmt::format("{}: {}", result().string(), what),
+      fmt::format("`propagator eval {} --out {} --force` writes it again",
+                  path_.string(), result().string()));
 }
 
 RunDirectory::~RunDirectory() {
@@ -116,9 +158,10 @@ MetricsFile::MetricsFile(fs::path path, int64_t step) : path_(std::move(path)) {
   std::istringstream lines(fs::exists(path_) ? read_file(path_) : "");
   std::string kept;
   for (std::string line; std::getline(lines, line);) {
-    const auto parsed =
-        nlohmann::json::parse(line, nullptr, /*allow_exceptions=*/false);
-    if (parsed.is_object() && parsed.value("step", step + 1) <= step) {
+    const auto parsed = parse_json(line);
+    if (!parsed.is_object()) continue;
+    const auto at = parsed.value("step", nlohmann::json());
+    if (at.is_number() && at.get<double>() <= static_cast<double>(step)) {
       kept += line + "\n";
     }
   }

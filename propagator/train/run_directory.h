@@ -13,7 +13,8 @@ namespace propagator::train {
 // may train in it.
 class RunDirectory {
  public:
-  // UsageError if `create` would refuse; asked before long work.
+  // UsageError if `create` would refuse; asked before long work. Nothing but a
+  // run is ever replaced.
   static void expect_free(const std::filesystem::path& path, bool force);
   // A new run, locked. UsageError if it exists and `force` is not given, or if
   // another process trains there.
@@ -37,6 +38,8 @@ class RunDirectory {
   config::Document read_config() const;
   // What result.json says; empty if there is none yet.
   nlohmann::json read_result() const;
+  // The error of a result.json that says something else than ours do.
+  DataError result_error(const std::string& what) const;
 
   // Takes the run for writing. UsageError if another process holds it.
   void lock();

@@ -12,6 +12,7 @@
 #include "propagator/core/files.h"
 #include "propagator/core/log.h"
 #include "propagator/core/machine.h"
+#include "propagator/core/plain_text.h"
 #include "propagator/core/progress.h"
 
 namespace propagator::train {
@@ -344,7 +345,15 @@ void Trainer::write_metrics(const char* kind, const LossValues& loss,
                       {"epoch", (step_ - 1) / steps_per_epoch_ + 1},
                       {"loss", loss.total},
                       {"seconds", seconds()}};
-  for (const auto& [name, value] : loss.terms) line["terms"][name] = value;
+  for (const auto& [name, value] : loss.terms) {
+    if (!is_plain_text(name)) {
+      throw std::invalid_argument(fmt::format(
+          "[trainer] expected the name of a term in UTF-8 without control "
+          "characters, got '{}'",
+          plain_text(name)));
+    }
+    line["terms"][name] = value;
+  }
   line.update(extra.is_null() ? nlohmann::json::object() : extra);
   metrics_->write(line);
 }

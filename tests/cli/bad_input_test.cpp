@@ -212,7 +212,11 @@ TEST_F(BadInput, BenchCountsHonestDerivatives) {
 }
 
 TEST_F(BadInput, MissingFiles) {
-  expect(run("train none.yaml"), 1, "no configuration file none.yaml");
+  for (const char* verb :
+       {"train", "check", "solve", "data generate -o a.h5"}) {
+    expect(run(std::string(verb) + " none.yaml"), 2,
+           "no configuration file none.yaml");
+  }
   expect(run("resume " + (folder / "none").string()), 1, "no run at");
   expect(run("eval " + folder.path().string()), 1, "no config.yaml");
   expect(run("data info none.h5"), 1, "cannot read none.h5");
@@ -226,6 +230,15 @@ TEST_F(BadInput, RunIsNotOverwritten) {
   expect(train("-s seed=9", "good"), 2, "exists already");
   EXPECT_EQ(read_file(folder / "good" / "result.json"), before);
   EXPECT_EQ(train("-s train.max_steps=2 --force", "good").status, 0);
+}
+
+TEST_F(BadInput, ForceReplacesNothingButARun) {
+  fs::create_directories(folder / "mine/checkpoints");
+  write("mine/config.yaml", "model: something\n");
+  write("mine/thesis.txt", "dear");
+  expect(train("-s train.max_steps=2 --force", "mine"), 2,
+         "--force replaces runs alone");
+  EXPECT_EQ(read_file(folder / "mine/thesis.txt"), "dear");
 }
 
 TEST_F(BadInput, DamagedCheckpoints) {
@@ -481,6 +494,24 @@ TEST_F(BadInput, DamagedDataFiles) {
   for (const auto& ending : data_endings()) {
     const auto file = write("noise." + ending, std::string(3000, 'x'));
     expect(run("data info " + file), 3, "damaged");
+  }
+}
+
+TEST_F(BadInput, NotesOfOtherProgramsAreShownAsTheyAre) {
+  for (const auto& ending : data_endings()) {
+    const auto file = folder / ("note." + ending);
+    const auto info = [&](const std::string& note) {
+      data::save_tensors(file, {{{"x\x1b[2J", torch::ones(2)}}, note});
+      auto outcome = run("data info " + file.string());
+      expect(outcome, 0, "x\ufffd[2J");
+      return outcome;
+    };
+    expect(info(R"({"made_by": 7, "config": {"a": 1}})"), 0, "made by: ?");
+    expect(info(R"({"made_by": "a\u001b[2J", "config": "k: 1\n"})"), 0,
+           "made by: a\ufffd[2J\n\nk: 1\n");
+    info("7");
+    info("no JSON");
+    info(std::string(60'000, '['));
   }
 }
 

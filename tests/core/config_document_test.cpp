@@ -148,6 +148,36 @@ TEST(CoreConfigDocument, ErrorsOfFormerKeysNameTheirPlace) {
             "a.yaml:1:9: paint.coats: expected a whole number, got 'two'");
 }
 
+TEST(CoreConfigDocument, ControlCharactersInTextAreAnError) {
+  for (const std::string text : {R"("a\nb")", R"("a\tb")", R"("\e[2J")",
+                                 "a\xff"
+                                 "b"}) {
+    House house;
+    auto document = Document::from_text("paint:\n  shop: " + text, "a.yaml");
+    const auto message =
+        thrown<ConfigError>([&] { document.apply_to(house.schema); });
+    EXPECT_TRUE(message.starts_with(
+        "a.yaml:2:9: paint.shop: expected text in UTF-8 without control "
+        "characters"))
+        << message;
+  }
+}
+
+TEST(CoreConfigDocument, SectionsThatRepeatThemselvesAreNotWrittenOut) {
+  // Ten times ten times ten … keys, from a few lines.
+  std::string yaml = "a0: &a0 {x: 1}\n";
+  for (int n = 1; n < 12; ++n) {
+    yaml += "a" + std::to_string(n) + ": &a" + std::to_string(n) + " {";
+    for (int k = 0; k < 10; ++k) {
+      yaml += fmt::format("k{}: *a{},", k, n - 1);
+    }
+    yaml += "}\n";
+  }
+  const auto message =
+      thrown<ConfigError>([&] { Document::from_text(yaml, "a.yaml"); });
+  EXPECT_NE(message.find("too many keys"), std::string::npos) << message;
+}
+
 TEST(CoreConfigDocument, HashHasTheFirstNames) {
   House house;
   house.paint.colour = Colour::kBlue;

@@ -31,6 +31,15 @@ TEST(CoreProcess, ArgumentsReachItUnchanged) {
   EXPECT_EQ(process.wait().output, "a b||*|$HOME \"'|");
 }
 
+TEST(CoreProcess, AShellTakesAWordForItself) {
+  for (const std::string text :
+       {"runs/quick-1.2", "a b", "", "it's", "$(echo x) `echo y`; z & \"*\"",
+        "'", "θ\\\n"}) {
+    EXPECT_EQ(shell("printf %s " + shell_word(text)).wait().output, text);
+  }
+  EXPECT_EQ(shell_word("runs/quick-1.2"), "runs/quick-1.2");
+}
+
 TEST(CoreProcess, WorksInItsFolder) {
   const TemporaryFolder folder;
   EXPECT_EQ(shell("pwd -P", folder.path()).wait().output,
@@ -127,6 +136,21 @@ TEST(CoreProcess, FindProgramTakesTheFirstThatCanRun) {
   EXPECT_EQ(found, folder / "c" / "tool");
   EXPECT_EQ(missing, "");
   EXPECT_EQ(Process(found, {}).wait().output, "c\n");
+}
+
+TEST(CoreProcess, AFolderOnPathIsThatOfTheCallerNotOfTheProgram) {
+  const TemporaryFolder folder;
+  for (const char* name : {"here", "there"}) {
+    const auto tool = folder / name / "bin" / "tool";
+    write_file_atomically(tool, fmt::format("#!/bin/sh\necho {}\n", name));
+    fs::permissions(tool, fs::perms::owner_all);
+  }
+  const auto before = fs::current_path();
+  fs::current_path(folder / "here");
+  const testing::OnlyPath only("bin");
+  Process tool(find_program("tool"), {}, folder / "there");
+  fs::current_path(before);
+  EXPECT_EQ(tool.wait().output, "here\n");
 }
 
 }  // namespace

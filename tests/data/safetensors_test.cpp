@@ -171,6 +171,8 @@ TEST(DataSafetensors, WrongHeaderLengthIsDamage) {
 
 TEST(DataSafetensors, WrongTensorIsDamage) {
   EXPECT_NO_THROW(from_safetensors(one("F32", "[2]", "[0,8]", 8), "x.st"));
+  std::string many = "[";  // dimensions
+  for (int n = 0; n < 100; ++n) many += "1,";
   for (const auto& bytes : {
            one("F32", "[2]", "[0,8]", 7),      // beyond the end
            one("F32", "[2]", "[4,12]", 8),     // beyond the end
@@ -188,11 +190,41 @@ TEST(DataSafetensors, WrongTensorIsDamage) {
            one("F32", "[2]", "[0]", 8),
            one("F32", "[2]", "8", 8),
            one("F32", R"(["2"])", "[0,8]", 8),
+           one("F32", "[2.0]", "[0,8]", 8),
+           one("F32", "[2.5]", "[0,8]", 8),
+           one("F32", "[1e300]", "[0,8]", 8),
+           one("F32", "[null]", "[0,8]", 8),
+           one("U8", "[true]", "[0,1]", 1),
+           one("F32", "[18446744073709551618]", "[0,8]", 8),
+           one("F32", R"({"a":2})", "[0,8]", 8),
+           // Beside a zero its strides cannot be counted.
+           one("F32", "[0,4611686018427387904,4611686018427387904]", "[0,0]",
+               0),
+           one("F32", many + "1]", "[0,4]", 4),
+           one("F32", "[2]", "[0,8,8]", 8),
+           one("F32", "[2]", "[0.0,8.0]", 8),
+           one("F32", "[2]", "[false,8]", 8),
+           one("F32", "[2]", "[0,1e300]", 8),
            one("f32", "[2]", "[0,8]", 8),
            one("", "[2]", "[0,8]", 8),
        }) {
     EXPECT_THROW(from_safetensors(bytes, "x.st"), DataError) << bytes.substr(8);
   }
+}
+
+TEST(DataSafetensors, ATruthValueIsZeroOrOne) {
+  auto bytes = one("BOOL", "[2]", "[0,2]", 2);
+  bytes.back() = 1;
+  EXPECT_NO_THROW(from_safetensors(bytes, "x.st"));
+  bytes.back() = 2;
+  EXPECT_EQ(problem(bytes),
+            "x.st is damaged: tensor a has a truth value besides 0 and 1");
+}
+
+TEST(DataSafetensors, AHeaderThatNestsDeeplyIsDamage) {
+  const std::string deep(1'000'000, '[');
+  EXPECT_EQ(problem(file_of("{\"a\":" + deep, "")),
+            "x.st is damaged: its header is not a JSON object");
 }
 
 TEST(DataSafetensors, OverlapIsDamage) {

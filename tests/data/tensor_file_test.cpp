@@ -261,6 +261,14 @@ TEST_F(DataNpz, RefusesWhatItCannotRead) {
   }
 }
 
+TEST(DataTensorFile, AnArrayThatTheZipRefusesIsNotLeftOut) {
+  if (!has_npz()) GTEST_SKIP() << "built without libzip";
+  const TemporaryFolder folder;
+  const TensorFile content{{{"\xff\xfe", torch::ones(2)}}, ""};
+  EXPECT_THROW(save_tensors(folder / "a.npz", content), FileError);
+  EXPECT_TRUE(fs::is_empty(folder.path()));
+}
+
 TEST(DataTensorFile, NpzWithAFlippedBitIsDamage) {
   if (!has_npz()) GTEST_SKIP() << "built without libzip";
   const TemporaryFolder folder;

@@ -51,6 +51,21 @@ std::pair<int, int> png_size(const fs::path& path) {
   return {number(16), number(20)};
 }
 
+// Points along the axes, an outline, and two marks at places of their own.
+Scene small_scene(const std::vector<double>& values) {
+  const auto count = static_cast<int64_t>(values.size());
+  Scene scene{.title = "Event",
+              .value_label = "time (ns)",
+              .points = torch::eye(3, torch::kFloat64).slice(0, 0, count),
+              .values = torch::tensor(values, torch::kFloat64),
+              .known_name = "hit",
+              .unknown_name = "not hit"};
+  scene.lines = {torch::eye(3, torch::kFloat64).slice(0, 0, 2)};
+  scene.marks = {{"event", torch::full({3}, 0.2, torch::kFloat64)},
+                 {"located", torch::full({3}, 0.7, torch::kFloat64)}};
+  return scene;
+}
+
 BarChart bar_chart(size_t count, const std::string& name, double value = 1) {
   return {.categories = std::vector<std::string>(count, name),
           .bars = {{"ours", std::vector<double>(count, value)},
@@ -92,15 +107,7 @@ TEST_F(ReportFigure, EveryKindIsDrawnAndKeepsDataAndScript) {
   bars.categories = {"a_b", "c"};
   bars.bars = {{"x", {1e-5, 2e-3}}, {"y", {1, 2}}};
   figures.add("bars", bars);
-  Scene scene{.title = "Event",
-              .value_label = "time (ns)",
-              .points = torch::eye(3, torch::kFloat64),
-              .values = torch::tensor({1.0, 2.5, kNaN}, torch::kFloat64),
-              .known_name = "hit",
-              .unknown_name = "not hit"};
-  scene.lines = {torch::eye(3, torch::kFloat64).slice(0, 0, 2)};
-  scene.marks = {{"truth", torch::zeros({3}, torch::kFloat64)}};
-  figures.add("scene", scene);
+  figures.add("scene", small_scene({1.0, 2.5, kNaN}));
   figures.draw();
   for (const char* name : {"lines", "maps", "bars", "scene"}) {
     for (const char* ending : {".dat", ".gp", ".png", ".svg"}) {
@@ -115,6 +122,129 @@ TEST_F(ReportFigure, EveryKindIsDrawnAndKeepsDataAndScript) {
     EXPECT_NE(svg.find(text), std::string::npos) << text;
   }
   EXPECT_EQ(svg.find("outside"), std::string::npos);
+}
+
+// What gnuplot would take for a command, a string, markup or a format.
+std::string hostile(const fs::path& marker) {
+  const auto touch = "touch " + marker.string();
+  return "'`" + touch + "`''\\ \n`" + touch +
+         "`\n@name {x^{ _~&%s%n 5% \r\t\x1b\x7f" + std::string(1, '\0') +
+         "<script>\nsystem('" + touch + "')\n";
+}
+
+TEST_F(ReportFigure, TextIsNeverACommand) {
+  const auto marker = folder / "marker";
+  const auto text = hostile(marker);
+  auto lines = line_plot();
+  lines.title = lines.x.label = lines.y.label = text;
+  for (auto& series : lines.series) series.name = text;
+  for (auto& event : lines.events) event.label = text;
+  auto maps = heat_maps();
+  maps.title = maps.x.label = maps.y.label = text;
+  maps.rows[0].label = maps.rows[0].bar_label = text;
+  for (auto& panel : maps.rows[0].panels) panel.title = text;
+  auto bars = bar_chart(2, text);
+  bars.title = bars.y.label = bars.bars[0].name = text;
+  auto scene = small_scene({1.0, kNaN});
+  scene.title = scene.value_label = scene.known_name = text;
+  scene.unknown_name = scene.marks[0].name = text;
+
+  FigureFolder figures(folder / "figures");
+  figures.add("lines", lines);
+  figures.add("maps", maps);
+  figures.add("bars", bars);
+  figures.add("scene", scene);
+  EXPECT_NO_THROW(figures.draw());
+  EXPECT_FALSE(fs::exists(marker));
+  for (const char* name : {"lines", "maps", "bars", "scene"}) {
+    const auto svg = read_file(figures.path() / (std::string(name) + ".svg"));
+    EXPECT_NE(svg.find("'`touch " + marker.string() + "`''\\ \ufffd`touch "),
+              std::string::npos)
+        << svg;
+    EXPECT_NE(svg.find("\ufffd@name {x^{ _~&amp;%s%n 5% \ufffd"),
+              std::string::npos)
+        << svg;
+    EXPECT_EQ(svg.find("<script>"), std::string::npos);
+  }
+}
+
+TEST_F(ReportFigure, AVeryLongLabelIsCutBetweenCharacters) {
+  auto plot = line_plot();
+  for (int n = 0; n < 100'000; ++n) plot.series[0].name += "θ";
+  FigureFolder figures(folder / "figures");
+  figures.add("lines", plot);
+  EXPECT_NO_THROW(figures.draw());
+  const auto script = read_file(figures.path() / "lines.gp");
+  EXPECT_NE(script.find("θθ{}'"), std::string::npos);
+  EXPECT_LT(script.size(), 5000u);
+}
+
+TEST_F(ReportFigure, AFiguresNameCannotBeACommandOrAPath) {
+  FigureFolder figures(folder / "figures");
+  for (const std::string name : {"", "a'b", "a b", "../a", "a/b", "-a", "|a",
+                                 "<a", "a\nb", "a`b`", "a.b", "a\xff"}) {
+    EXPECT_THROW(figures.add(name, line_plot()), std::invalid_argument) << name;
+  }
+  EXPECT_FALSE(fs::exists(figures.path()));
+  figures.add("field-θ_1", line_plot());
+  figures.draw();
+  EXPECT_TRUE(fs::exists(figures.path() / "field-θ_1.svg"));
+}
+
+// Where the points of a kind lie in a picture, those of the legend among them.
+std::vector<std::string> places_of(const std::string& svg, int kind) {
+  const auto mark = fmt::format("'#gpPt{}' transform='translate(", kind);
+  std::vector<std::string> places;
+  for (size_t at = 0; (at = svg.find(mark, at)) != std::string::npos;) {
+    at += mark.size();
+    places.push_back(svg.substr(at, svg.find(')', at) - at));
+  }
+  return places;
+}
+
+// gnuplot does not count a part of the data that is empty.
+TEST_F(ReportFigure, APartWithoutPointsDoesNotTakeThePlaceOfAnother) {
+  FigureFolder figures(folder / "figures");
+  const std::pair<const char*, std::vector<double>> scenes[] = {
+      {"some", {1.0, 2.0, kNaN}},
+      {"all", {1.0, 2.0, 3.0}},
+      {"none", {kNaN, kNaN, kNaN}}};
+  for (const auto& [name, values] : scenes) {
+    figures.add(name, small_scene(values));
+    auto bare = small_scene(values);
+    bare.lines.clear();
+    figures.add(std::string("bare-") + name, bare);
+  }
+  figures.draw();
+  const auto marks = [&](const std::string& name, int kind) {
+    const auto all =
+        places_of(read_file(figures.path() / (name + ".svg")), kind);
+    return all.empty() ? "" : all.front();
+  };
+  for (const int kind : {0, 1}) {
+    const auto place = marks("some", kind);
+    EXPECT_NE(place, "");
+    for (const char* name :
+         {"all", "none", "bare-some", "bare-all", "bare-none"}) {
+      EXPECT_EQ(marks(name, kind), place) << name << kind;
+    }
+  }
+  EXPECT_NE(marks("all", 0), marks("all", 1));
+}
+
+TEST_F(ReportFigure, ACurveWithoutPointsDoesNotTakeThePlaceOfAnother) {
+  FigureFolder figures(folder / "figures");
+  LinePlot plot{.series = {{"empty", {}, {}, Series::Style::kPoints},
+                           {"full", {1, 2}, {1, 2}, Series::Style::kPoints}}};
+  figures.add("two", plot);
+  plot.series.erase(plot.series.begin());
+  figures.add("one", plot);
+  figures.draw();
+  const auto points = [&](const std::string& name) {
+    return places_of(read_file(figures.path() / (name + ".svg")), 6).size();
+  };
+  EXPECT_EQ(points("one"), 3u);  // and that of the legend
+  EXPECT_EQ(points("two"), 4u);
 }
 
 TEST_F(ReportFigure, AUserCanDrawItAgain) {

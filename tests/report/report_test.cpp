@@ -29,7 +29,7 @@ FieldSeries series() {
   return {.quantity = "temperature",
           .unit = "K",
           .times = {0, 10, 20, 30, 40},
-          .cases = {"first </script>", "second"},
+          .cases = {"first </script><!--<script>", "second"},
           .x = {"x (m)", 0, 1},
           .y = {"y (m)", 1, 0},
           .truth = truth,
@@ -63,7 +63,8 @@ TEST(ReportPage, IsWholeEscapedAndNeedsNoNetwork) {
   for (const char* text :
        {"<title>A &lt;title&gt;</title>", "under &amp; over", "ours &lt;b&gt;",
         "class=\"number\">1.2e-6", "verdict good", "a: &lt;b&gt;",
-        "href=\"#section-2\"", "id=\"section-2\"", "first <\\/script>"}) {
+        "href=\"#section-2\"", "id=\"section-2\"",
+        "first \\u003c/script>\\u003c!--\\u003cscript>"}) {
     EXPECT_NE(page.find(text), std::string::npos) << text;
   }
   for (const char* text :

@@ -1,7 +1,9 @@
 #include "propagator/run/history_figures.h"
 
+#include <cmath>
 #include <nlohmann/json.hpp>
 
+#include "propagator/core/error.h"
 #include "propagator/core/files.h"
 #include "propagator/train/schedule.h"
 #include "testing.h"
@@ -10,6 +12,7 @@ namespace propagator::run {
 namespace {
 
 using propagator::testing::TemporaryFolder;
+using propagator::testing::thrown;
 using train::History;
 using train::read_history;
 using train::ScheduleKind;
@@ -80,6 +83,34 @@ TEST(RunHistoryFigures, TermsThatComeAndGoHaveTheirOwnSteps) {
   EXPECT_EQ(terms.at("early").step, (std::vector<double>{1}));
   EXPECT_EQ(terms.at("late").step, (std::vector<double>{2, 3}));
   EXPECT_EQ(terms.at("late").value, (std::vector<double>{20, 30}));
+}
+
+TEST(RunHistoryFigures, LinesThatAreNotOursAreNamed) {
+  const TemporaryFolder folder;
+  const auto metrics = folder / "metrics.jsonl";
+  const auto problem = [&](const std::string& line) {
+    write_file_atomically(metrics, "{\"step\": 1}\n" + line + "\n");
+    return thrown<DataError>([&] { read_history(metrics); });
+  };
+  const auto place = metrics.string() + ": line 2: ";
+  EXPECT_EQ(problem(R"({"step": 2, "terms": {"a\n`b`": 1}})"),
+            place + "a term has a control character in its name");
+  for (const char* line :
+       {R"({"step": "2"})", R"({"step": null})", R"({"step": 2, "kind": 1})",
+        R"({"step": 2, "loss": "1"})", R"({"step": 2, "lr": []})",
+        R"({"step": 2, "terms": {"a": {}}})"}) {
+    EXPECT_TRUE(problem(line).starts_with(place)) << line;
+  }
+}
+
+TEST(RunHistoryFigures, ANumberThatIsNotFiniteLeavesAGap) {
+  const TemporaryFolder folder;
+  const auto metrics = folder / "metrics.jsonl";
+  write_file_atomically(metrics,
+                        R"({"step": 1, "loss": null, "terms": {"a": null}})");
+  const auto history = read_history(metrics).train;
+  EXPECT_TRUE(std::isnan(history.loss.at(0)));
+  EXPECT_TRUE(std::isnan(history.terms.at("a").value.at(0)));
 }
 
 TEST(RunHistoryFigures, MarksEveryChangeOfTheDocumentsRates) {

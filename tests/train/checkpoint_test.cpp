@@ -86,7 +86,9 @@ TEST(TrainCheckpoint, TruncatedOrMissingFileIsNamed) {
 TEST(TrainCheckpoint, AStateWithoutItsStepIsDamaged) {
   const TemporaryFolder folder;
   auto checkpoint = make_checkpoint();
-  for (const char* state : {"{}", "[]", "7", R"({"step": "7"})"}) {
+  for (const char* state :
+       {"{}", "[]", "7", R"({"step": "7"})", R"({"step": -7})",
+        R"({"step": 9223372036854775808})"}) {
     checkpoint.state = nlohmann::json::parse(state);
     save_checkpoint(folder / "c", checkpoint);
     EXPECT_NE(thrown<DataError>([&] {
@@ -142,11 +144,11 @@ TEST(TrainCheckpoint, ListIsInOrderAndIgnoresUnfinished) {
 TEST(TrainRunDirectory, IsNeverOverwrittenUnasked) {
   const TemporaryFolder folder;
   const auto path = folder / "run";
-  { RunDirectory::create(path, false, "seed: 1\n"); }
-  EXPECT_THROW(RunDirectory::create(path, false, "seed: 2\n"), UsageError);
-  EXPECT_EQ(read_file(path / "config.yaml"), "seed: 1\n");
-  { RunDirectory::create(path, true, "seed: 2\n"); }
-  EXPECT_EQ(read_file(path / "config.yaml"), "seed: 2\n");
+  { RunDirectory::create(path, false, "task: 1\n"); }
+  EXPECT_THROW(RunDirectory::create(path, false, "task: 2\n"), UsageError);
+  EXPECT_EQ(read_file(path / "config.yaml"), "task: 1\n");
+  { RunDirectory::create(path, true, "task: 2\n"); }
+  EXPECT_EQ(read_file(path / "config.yaml"), "task: 2\n");
   // A folder that is no run is not replaced even by force.
   fs::create_directory(folder / "precious");
   write_file_atomically(folder / "precious" / "thesis.tex", "text");
@@ -182,10 +184,11 @@ TEST(TrainRunDirectory, ReplacedItKeepsNothing) {
 
 TEST(TrainRunDirectory, OneWriterAtATime) {
   const TemporaryFolder folder;
-  const auto run = RunDirectory::create(folder / "run", false, "");
+  const auto run = RunDirectory::create(folder / "run", false, "task: 1\n");
   auto other = RunDirectory::open(folder / "run");
   EXPECT_THROW(other.lock(), UsageError);
-  EXPECT_THROW(RunDirectory::create(folder / "run", true, ""), UsageError);
+  EXPECT_THROW(RunDirectory::create(folder / "run", true, "task: 1\n"),
+               UsageError);
 }
 
 TEST(TrainMetrics, LinesOfALostFutureAreDropped) {

@@ -1,0 +1,45 @@
+#include "propagator/tasks/evaluation.h"
+
+#include "propagator/core/error.h"
+#include "testing.h"
+
+namespace propagator::tasks {
+namespace {
+
+using nlohmann::json;
+using testing::thrown;
+
+Evaluation evaluation() {
+  Evaluation evaluation;
+  evaluation.table.row({"ours", "1"});
+  evaluation.metrics = {{"MSE", 1}};
+  evaluation.curves.series = {{"ours", {1, 2}, {3, 4}}};
+  return evaluation;
+}
+
+TEST(TasksEvaluation, ComesBackFromJson) {
+  const auto again = Evaluation::from_json(evaluation().to_json());
+  EXPECT_EQ(again.curves.series[0].y, (std::vector<double>{3, 4}));
+  EXPECT_EQ(again.table.rows(), evaluation().table.rows());
+}
+
+TEST(TasksEvaluation, WhatNoneOfOursSaysIsDamage) {
+  const auto problem = [](const char* at, const json& value) {
+    auto stored = evaluation().to_json();
+    stored[json::json_pointer(at)] = value;
+    return thrown<DataError>([&] { Evaluation::from_json(stored); });
+  };
+  EXPECT_EQ(problem("/evaluation/curves/series/0/y", {3}),
+            "a curve has not as many x as y");
+  EXPECT_EQ(problem("/evaluation/table", json::array()), "it has no table");
+  EXPECT_EQ(problem("/evaluation/metrics", json::array()), "it has no metric");
+  for (const auto& value :
+       {json(1), json("a"), json(nullptr), json{{"a", 1}}}) {
+    EXPECT_NE(problem("/evaluation/curves/series/0/x", value), "") << value;
+    EXPECT_NE(problem("/evaluation/table", value), "") << value;
+    EXPECT_NE(problem("/evaluation/curves/x", value), "") << value;
+  }
+}
+
+}  // namespace
+}  // namespace propagator::tasks
