@@ -128,6 +128,29 @@ TEST(CoreConfigDocument, ErrorsOfFormerKeysNameTheirPlace) {
             "a.yaml:1:9: paint.coats: expected a whole number, got 'two'");
 }
 
+// yaml-cpp finds documents without end in the first of these.
+TEST(CoreConfigDocument, HasOneDocument) {
+  for (const char* text : {",", "rooms: 1\n---\nrooms: 2\n"}) {
+    EXPECT_EQ(testing::thrown<ConfigError>(
+                  [&] { config::Document::from_text(text, "house.yaml"); }),
+              "house.yaml: expected one document, found a '---'");
+  }
+}
+
+TEST(CoreConfigDocument, AliasesOfAliasesDoNotFillTheMemory) {
+  std::string text = "a0: &a0 {}\n";
+  for (int level = 1; level < 15; ++level) {
+    text += fmt::format("a{0}: &a{0} {{", level);
+    for (int n = 0; n < 10; ++n)
+      text += fmt::format("k{}: *a{}, ", n, level - 1);
+    text += "}\n";
+  }
+  const auto message = testing::thrown<ConfigError>(
+      [&] { config::Document::from_text(text, "house.yaml"); });
+  EXPECT_NE(message.find("there are too many keys"), std::string::npos)
+      << message;
+}
+
 TEST(CoreConfigDocument, HashHasTheFirstNames) {
   House house;
   house.paint.colour = Colour::kBlue;
