@@ -21,8 +21,10 @@ struct History {
 
   bool empty() const { return train.step.empty(); }
 };
-// From metrics.jsonl; empty if there is none. A line that a crash cut short is
-// passed over.
+// From metrics.jsonl; empty if there is none.
 History read_history(const std::filesystem::path& metrics);
+// From its text. A line that a crash cut short, or that does not say its step,
+// is passed over; what should be a number and is none is NaN.
+History history_of(const std::string& text);
 
 }  // namespace propagator::train

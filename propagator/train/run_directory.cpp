@@ -116,9 +116,9 @@ MetricsFile::MetricsFile(fs::path path, int64_t step) : path_(std::move(path)) {
   for (std::string line; std::getline(lines, line);) {
     const auto parsed =
         nlohmann::json::parse(line, nullptr, /*allow_exceptions=*/false);
-    if (parsed.is_object() && parsed.value("step", step + 1) <= step) {
-      kept += line + "\n";
-    }
+    if (!parsed.is_object() || !parsed.contains("step")) continue;
+    const auto& at = parsed.at("step");
+    if (at.is_number_integer() && at <= step) kept += line + "\n";
   }
   write_file_atomically(path_, kept);
 }

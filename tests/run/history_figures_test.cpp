@@ -64,6 +64,24 @@ TEST(RunHistoryFigures, ReadsCurvesAndTermsAndPassesOverABrokenLine) {
   EXPECT_TRUE(read_history("no/such/file").empty());
 }
 
+// A loss that is not finite is null in JSON.
+TEST(RunHistoryFigures, WhatShouldBeANumberAndIsNoneIsNaN) {
+  const auto history = train::history_of(
+      R"({"kind": "train", "step": 1, "loss": null, "terms": {"a": "b"}})"
+      "\n"
+      R"({"kind": 7, "step": 2, "loss": [1], "lr": {}, "terms": [1]})"
+      "\n"
+      R"({"kind": "train", "step": "3", "loss": 1})"
+      "\n"
+      R"({"kind": "train", "loss": 1})"
+      "\n");
+  EXPECT_EQ(history.train.step, (std::vector<double>{1, 2}));
+  EXPECT_TRUE(std::isnan(history.train.loss.at(0)));
+  EXPECT_TRUE(std::isnan(history.train.loss.at(1)));
+  EXPECT_TRUE(std::isnan(history.train.rate.at(1)));
+  EXPECT_TRUE(std::isnan(history.train.terms.at("a").value.at(0)));
+}
+
 // `resume` may change what the loss is made of.
 TEST(RunHistoryFigures, TermsThatComeAndGoHaveTheirOwnSteps) {
   const TemporaryFolder folder;
