@@ -1,7 +1,9 @@
 #include <fmt/ranges.h>
+#include <yaml-cpp/eventhandler.h>
 #include <yaml-cpp/yaml.h>
 
 #include <functional>
+#include <sstream>
 
 #include "propagator/core/config.h"
 #include "propagator/core/files.h"
@@ -29,8 +31,8 @@ std::string item_text(const YAML::Node& item) {
 // No configuration nests deeper; one that does refers to itself.
 constexpr int kDeepest = 16;
 
-// No configuration has more keys; one that does repeats sections of itself.
-constexpr size_t kMostKeys = 10'000;
+// Nor has one as many keys; aliases of aliases have more than a memory holds.
+constexpr int kMostNodes = 10'000;
 
 // Layers of entries that no file has.
 constexpr int kCommandLine = 1;
@@ -49,34 +51,75 @@ Document::Entry list_entry(
   return entry;
 }
 
-void flatten(const YAML::Node& node, const std::string& path,
-             const std::string& name, int depth,
-             std::map<std::string, Document::Entry>& entries) {
-  const auto fail = [&](const YAML::Mark& mark, const std::string& what) {
-    throw ConfigError(path,
-                      fmt::format("{}: {}{}", place(name, mark), path, what));
-  };
-  if (depth > kDeepest) fail(node.Mark(), ": sections nest too deeply");
-  if (entries.size() > kMostKeys) fail(node.Mark(), ": too many keys");
-  if (node.IsMap()) {
-    for (const auto& item : node) {
-      const auto key = item.first.as<std::string>();
-      const auto full = path.empty() ? key : path + "." + key;
-      if (entries.contains(full)) {
-        throw ConfigError(full,
-                          fmt::format("{}: {} is set twice",
-                                      place(name, item.first.Mark()), full));
+// The nodes of a file as entries by path.
+class Flattened {
+ public:
+  explicit Flattened(const std::string& name) : name_(name) {}
+
+  void add(const YAML::Node& node, const std::string& path, int depth) {
+    if (depth > kDeepest) fail(node, path, "sections nest too deeply");
+    if (++nodes_ > kMostNodes) fail(node, path, "there are too many keys");
+    if (node.IsMap()) {
+      for (const auto& item : node) {
+        const auto key = item.first.as<std::string>();
+        const auto full = path.empty() ? key : path + "." + key;
+        if (entries.contains(full)) {
+          throw ConfigError(full,
+                            fmt::format("{}: {} is set twice",
+                                        place(name_, item.first.Mark()), full));
+        }
+        add(item.second, full, depth + 1);
       }
-      flatten(item.second, full, name, depth + 1, entries);
+    } else if (node.IsScalar()) {
+      entries[path] = {node.Scalar(), place(name_, node.Mark())};
+    } else if (node.IsSequence()) {
+      entries[path] = list_entry(node, [&](const YAML::Node& part) {
+        return place(name_, part.Mark());
+      });
+    } else if (depth > 0) {
+      fail(node, path, "expected a value");
     }
-  } else if (node.IsScalar()) {
-    entries[path] = {node.Scalar(), place(name, node.Mark())};
-  } else if (node.IsSequence()) {
-    entries[path] = list_entry(
-        node, [&](const YAML::Node& part) { return place(name, part.Mark()); });
-  } else if (depth > 0) {
-    fail(node.Mark(), ": expected a value");
   }
+
+  std::map<std::string, Document::Entry> entries;
+
+ private:
+  [[noreturn]] void fail(const YAML::Node& node, const std::string& path,
+                         const char* what) const {
+    throw ConfigError(
+        path, fmt::format("{}: {}: {}", place(name_, node.Mark()), path, what));
+  }
+
+  const std::string& name_;
+  int nodes_ = 0;
+};
+
+// Hears the events of a parser and does nothing.
+class Deaf : public YAML::EventHandler {
+  using Mark = YAML::Mark;
+  using Text = std::string;
+  using Anchor = YAML::anchor_t;
+  using Style = YAML::EmitterStyle::value;
+
+  void OnDocumentStart(const Mark&) override {}
+  void OnDocumentEnd() override {}
+  void OnNull(const Mark&, Anchor) override {}
+  void OnAlias(const Mark&, Anchor) override {}
+  void OnScalar(const Mark&, const Text&, Anchor, const Text&) override {}
+  void OnSequenceStart(const Mark&, const Text&, Anchor, Style) override {}
+  void OnSequenceEnd() override {}
+  void OnMapStart(const Mark&, const Text&, Anchor, Style) override {}
+  void OnMapEnd() override {}
+};
+
+// It looks no further than to the second one: in some damaged texts yaml-cpp
+// 0.7 finds documents without end.
+bool has_several_documents(const std::string& yaml) {
+  std::istringstream stream(yaml);
+  YAML::Parser parser(stream);
+  Deaf handler;
+  return parser.HandleNextDocument(handler) &&
+         parser.HandleNextDocument(handler);
 }
 
 std::string leaf(const std::string& path) {
@@ -142,15 +185,16 @@ Document Document::from_text(const std::string& yaml, const std::string& name) {
   Document document;
   document.name_ = name;
   try {
-    const auto documents = YAML::LoadAll(yaml);
-    if (documents.size() > 1) {
+    if (has_several_documents(yaml)) {
       throw ConfigError("", name + ": expected one document, found a '---'");
     }
-    const auto root = documents.empty() ? YAML::Node() : documents[0];
+    const auto root = YAML::Load(yaml);
     if (!root.IsMap() && !root.IsNull()) {
       throw ConfigError("", name + ": expected `key: value` lines");
     }
-    flatten(root, "", name, 0, document.entries_);
+    Flattened flattened(name);
+    flattened.add(root, "", 0);
+    document.entries_ = std::move(flattened.entries);
   } catch (const YAML::Exception& error) {
     throw ConfigError(
         "", fmt::format("{}: {}", place(name, error.mark), error.msg),

@@ -24,11 +24,11 @@ std::string_view trimmed(std::string_view text) {
   return text.substr(begin, text.find_last_not_of(kBlank) - begin + 1);
 }
 
-// The lines of a file one after the other, as cells.
+// The lines of a text one after the other, as cells.
 class Lines {
  public:
-  explicit Lines(const fs::path& path)
-      : path_(path.string()), text_(read_file(path)) {
+  Lines(std::string text, std::string source)
+      : source_(std::move(source)), text_(std::move(text)) {
     if (text_.starts_with(kByteOrderMark)) at_ = kByteOrderMark.size();
   }
 
@@ -48,12 +48,12 @@ class Lines {
 
   // A fault of cell `column` of this line, counted from 0.
   [[noreturn]] void fail(size_t column, const std::string& what) const {
-    throw DataError(fmt::format("{}: line {}, column {}: {}", path_, number_,
+    throw DataError(fmt::format("{}: line {}, column {}: {}", source_, number_,
                                 column + 1, what));
   }
   [[noreturn]] void fail_empty(const char* what) const {
     throw DataError(fmt::format("{}: line {}: expected {}, the file ends",
-                                path_, number_ + 1, what));
+                                source_, number_ + 1, what));
   }
 
  private:
@@ -89,7 +89,7 @@ class Lines {
     return true;
   }
 
-  std::string path_, text_;
+  std::string source_, text_;
   size_t at_ = 0;
   int64_t number_ = 0;
 };
@@ -114,7 +114,11 @@ std::string quoted(const std::string& name) {
 }  // namespace
 
 std::vector<Column> read_csv(const fs::path& path) {
-  Lines lines(path);
+  return from_csv(read_file(path), path.string());
+}
+
+std::vector<Column> from_csv(std::string text, const std::string& source) {
+  Lines lines(std::move(text), source);
   std::vector<std::string> names, cells;
   if (!lines.next(names)) lines.fail_empty("the names of the columns");
   double number = 0;

@@ -21,6 +21,8 @@ struct Column {
 // column, unless all names differ, there is a row, and every row has a finite
 // number under every name and nothing more.
 std::vector<Column> read_csv(const std::filesystem::path& path);
+// The same of a text; errors name `source`.
+std::vector<Column> from_csv(std::string text, const std::string& source);
 
 // The same the other way, in as few digits as give each number back; all
 // columns must have one length.

@@ -6,15 +6,23 @@
 #include <hdf5.h>
 #include <unistd.h>
 
+#include <algorithm>
+#include <fstream>
+#include <limits>
+
 #include "propagator/core/error.h"
 #include "propagator/core/files.h"
-#include "propagator/data/array_bytes.h"
+#include "propagator/core/trial.h"
 
 namespace propagator::data {
 namespace {
 
 using Shapes = std::map<std::string, std::vector<int64_t>>;
 
+constexpr hsize_t kLongestSide = std::numeric_limits<int64_t>::max();
+// Bytes of an array for one byte of its file: deflate gives 1032 at most.
+constexpr uint64_t kDensest = 1100;
+constexpr double kTrialBytes = 1 << 26;
 constexpr size_t kLongestNote = 64'000;  // HDF5's own limit for attributes
 
 // An HDF5 identifier that closes itself.
@@ -79,6 +87,17 @@ Handle memory_space(std::vector<int64_t> shape, int64_t count) {
       H5Sclose);
 }
 
+// Whether damage to a file's headers shows: in the format of HDF5 1.8 and
+// later, which few programs write unless they are asked to. In files of the
+// earlier one HDF5 1.10 trusts what it finds.
+bool has_checksums(const fs::path& path) {
+  constexpr std::string_view kSignature = "\x89HDF\r\n\x1a\n";
+  std::string begin(kSignature.size() + 1, '\0');
+  std::ifstream(path, std::ios::binary)
+      .read(begin.data(), static_cast<std::streamsize>(begin.size()));
+  return begin.starts_with(kSignature) && begin.back() >= 2;
+}
+
 class Hdf5Reader : public TensorReader {
  public:
   explicit Hdf5Reader(const fs::path& path) : TensorReader(path) {
@@ -88,7 +107,25 @@ class Hdf5Reader : public TensorReader {
     if (!file_.valid()) {
       throw DataError(path.string() + " is not an HDF5 file, or is damaged");
     }
-    H5Lvisit(file_, H5_INDEX_NAME, H5_ITER_NATIVE, &add, this);
+    if (H5Lvisit(file_, H5_INDEX_NAME, H5_ITER_NATIVE, &add, this) < 0) {
+      throw DataError(path.string() + " is damaged: its arrays have no shape");
+    }
+  }
+
+  // Reads what a trial may of each array: the first rows and the last.
+  // DataError if that fails.
+  void look_through() const {
+    note();
+    for (const auto& [name, shape] : shapes_) {
+      if (shape.empty() || shape[0] == 0) continue;
+      double row = sizeof(double);  // bytes
+      for (size_t i = 1; i < shape.size(); ++i)
+        row *= static_cast<double>(shape[i]);
+      if (row > kTrialBytes) continue;
+      const double most = kTrialBytes / std::max(row, 1.0);
+      rows(name, 0, std::min(shape[0], static_cast<int64_t>(most)));
+      rows(name, shape[0] - 1, 1);
+    }
   }
 
   Shapes shapes() const override { return shapes_; }
@@ -133,7 +170,7 @@ class Hdf5Reader : public TensorReader {
     const auto file_space = select_rows(dataset, sizes, begin, count);
     const auto memory = memory_space(sizes, count);
     sizes[0] = count;
-    if (!array_bytes(sizes, type)) fail();
+    expect_to_hold(name, sizes, wide ? sizeof(double) : sizeof(float));
     auto tensor = torch::empty(sizes, type);
     if (H5Dread(dataset, memory_type(type), memory, file_space, H5P_DEFAULT,
                 tensor.data_ptr()) < 0) {
@@ -158,11 +195,28 @@ class Hdf5Reader : public TensorReader {
     }
     Handle space(H5Dget_space(dataset), H5Sclose);
     const int dimensions = H5Sget_simple_extent_ndims(space);
-    if (dimensions < 0) return 0;
+    if (dimensions < 0) return -1;
     std::vector<hsize_t> extent(static_cast<size_t>(dimensions));
-    H5Sget_simple_extent_dims(space, extent.data(), nullptr);
-    reader.shapes_[name] = {extent.begin(), extent.end()};
+    if (H5Sget_simple_extent_dims(space, extent.data(), nullptr) < 0) return -1;
+    auto& shape = reader.shapes_[name];
+    for (const hsize_t n : extent) {
+      if (n > kLongestSide) return -1;
+      shape.push_back(static_cast<int64_t>(n));
+    }
     return 0;
+  }
+
+  // DataError if the file is too small for an array of this shape.
+  void expect_to_hold(const std::string& name,
+                      const std::vector<int64_t>& shape, uint64_t bytes) const {
+    uint64_t most = 0;
+    bool fits = !__builtin_mul_overflow(fs::file_size(path_), kDensest, &most);
+    for (const int64_t n : shape) {
+      fits = fits && !__builtin_mul_overflow(bytes, n, &bytes);
+    }
+    if (fits && bytes <= most) return;
+    throw DataError(fmt::format("{} is damaged: it is too small for '{}', ({})",
+                                path_.string(), name, fmt::join(shape, ", ")));
   }
 
   Handle file_;
@@ -195,9 +249,12 @@ class Hdf5Writer : public TensorWriter {
                                                    getpid())) {
     tame_hdf5();
     create_folders(path_.parent_path());
-    file_ = Handle(H5Fcreate(partial_.path.c_str(), H5F_ACC_TRUNC, H5P_DEFAULT,
-                             H5P_DEFAULT),
-                   H5Fclose);
+    // Of the formats that HDF5 1.8 reads, the one whose headers have checksums.
+    const Handle access(H5Pcreate(H5P_FILE_ACCESS), H5Pclose);
+    H5Pset_libver_bounds(access, H5F_LIBVER_V18, H5F_LIBVER_V18);
+    file_ = Handle(
+        H5Fcreate(partial_.path.c_str(), H5F_ACC_TRUNC, H5P_DEFAULT, access),
+        H5Fclose);
     check(file_.valid());
     for (const auto& [name, shape] : shapes_) create_array(name, shape);
     write_note(note);
@@ -285,6 +342,10 @@ class Hdf5Writer : public TensorWriter {
 }  // namespace
 
 std::unique_ptr<TensorReader> open_hdf5(const fs::path& path) {
+  if (!has_checksums(path) &&
+      !ends_well([&] { Hdf5Reader(path).look_through(); })) {
+    throw DataError(path.string() + " is not an HDF5 file, or is damaged");
+  }
   return std::make_unique<Hdf5Reader>(path);
 }
 

@@ -36,7 +36,7 @@ void warn_of_others(const fs::path& path, std::vector<std::string> names,
   log::warn("{}: not used: {}", path.string(), fmt::join(names, ", "));
 }
 
-std::map<std::string, torch::Tensor> from_csv(
+std::map<std::string, torch::Tensor> from_columns(
     const fs::path& path, const std::vector<std::string>& wanted) {
   const auto columns = read_csv(path);
   std::vector<std::string> names;
@@ -72,7 +72,7 @@ void expect_table(const fs::path& path) { is_csv(path); }
 
 std::map<std::string, torch::Tensor> read_table(
     const fs::path& path, const std::vector<std::string>& names) {
-  return is_csv(path) ? from_csv(path, names) : from_arrays(path, names);
+  return is_csv(path) ? from_columns(path, names) : from_arrays(path, names);
 }
 
 void write_table(const fs::path& path, const std::vector<Column>& columns,

@@ -21,6 +21,7 @@ constexpr const char* kAudit = "leak_audit";
 constexpr const char* kMode = "mode";
 constexpr const char* kUnfinished = "unfinished";
 constexpr const char* kHash = "config_sha256";  // in all results of ours
+constexpr const char* kSeconds = "training_seconds";
 
 json provenance(const Experiment& experiment, const Runtime& runtime) {
   auto origin = computed_by(runtime);
@@ -39,6 +40,23 @@ json audit(const Experiment& experiment, torch::nn::Module& model) {
   const auto subject = task->audit_subject(model);
   if (!subject) return {};
   return explain::audit_leaks(*subject, experiment.run().seed).to_json();
+}
+
+// What pages and tables take from a record beside its evaluation.
+void expect_parts(const json& record) {
+  const auto expect = [](bool good, const char* key) {
+    if (!good) throw DataError(fmt::format("its {} is not one of ours", key));
+  };
+  const auto part = [](const json& of, const char* key) {
+    return of.is_object() ? of.value(key, json()) : json();
+  };
+  const auto audit = part(record, kAudit);
+  expect(audit.is_null() || (part(audit, "leaks").is_number() &&
+                             part(audit, "verdict").is_string()),
+         kAudit);
+  expect(part(record, kHash).is_string(), kHash);
+  const auto seconds = part(record, kSeconds);
+  expect(seconds.is_null() || seconds.is_number(), kSeconds);
 }
 
 // The test of an older program, again, with what its training said of itself.
@@ -116,6 +134,7 @@ std::optional<TestResult> read_result(const train::RunDirectory& run,
   }
   try {
     auto evaluation = tasks::Evaluation::from_json(record);
+    expect_parts(record);
     auto audit = record.value(kAudit, json());
     return TestResult{std::move(evaluation), std::move(audit),
                       std::move(record)};

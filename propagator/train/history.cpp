@@ -34,21 +34,24 @@ void add(const nlohmann::json& line, History& history) {
 }  // namespace
 
 History read_history(const fs::path& metrics) {
+  return fs::exists(metrics) ? history_of(read_file(metrics), metrics.string())
+                             : History{};
+}
+
+History history_of(const std::string& text, const std::string& name) {
   History history;
-  if (!fs::exists(metrics)) return history;
-  std::istringstream lines(read_file(metrics));
+  std::istringstream lines(text);
   int64_t number = 0;
   const auto fail = [&](const char* why) {
-    throw DataError(
-        fmt::format("{}: line {}: {}", metrics.string(), number, why),
-        "without that line the others can be shown");
+    throw DataError(fmt::format("{}: line {}: {}", name, number, why),
+                    "without that line the others can be shown");
   };
-  for (std::string text; std::getline(lines, text);) {
+  for (std::string line; std::getline(lines, line);) {
     ++number;
-    const auto line = parse_json(text);
-    if (!line.is_object() || !line.contains("step")) continue;
+    const auto parsed = parse_json(line);
+    if (!parsed.is_object() || !parsed.contains("step")) continue;
     try {
-      add(line, history);
+      add(parsed, history);
     } catch (const nlohmann::json::exception& error) {
       fail(error.what());
     } catch (const DataError& error) {

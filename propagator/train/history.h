@@ -21,8 +21,10 @@ struct History {
 
   bool empty() const { return train.step.empty(); }
 };
-// From metrics.jsonl; empty if there is none. A line that a crash cut short is
-// passed over; DataError names one that says what none of ours does.
+// From metrics.jsonl; empty if there is none.
 History read_history(const std::filesystem::path& metrics);
+// From its text. A line that a crash cut short is passed over; DataError names
+// `name` and a line that says what none of ours does.
+History history_of(const std::string& text, const std::string& name);
 
 }  // namespace propagator::train

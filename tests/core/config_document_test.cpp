@@ -163,19 +163,27 @@ TEST(CoreConfigDocument, ControlCharactersInTextAreAnError) {
   }
 }
 
-TEST(CoreConfigDocument, SectionsThatRepeatThemselvesAreNotWrittenOut) {
-  // Ten times ten times ten … keys, from a few lines.
-  std::string yaml = "a0: &a0 {x: 1}\n";
-  for (int n = 1; n < 12; ++n) {
-    yaml += "a" + std::to_string(n) + ": &a" + std::to_string(n) + " {";
-    for (int k = 0; k < 10; ++k) {
-      yaml += fmt::format("k{}: *a{},", k, n - 1);
-    }
-    yaml += "}\n";
+// yaml-cpp finds documents without end in the first of these.
+TEST(CoreConfigDocument, HasOneDocument) {
+  for (const char* text : {",", "rooms: 1\n---\nrooms: 2\n"}) {
+    EXPECT_EQ(testing::thrown<ConfigError>(
+                  [&] { config::Document::from_text(text, "house.yaml"); }),
+              "house.yaml: expected one document, found a '---'");
   }
-  const auto message =
-      thrown<ConfigError>([&] { Document::from_text(yaml, "a.yaml"); });
-  EXPECT_NE(message.find("too many keys"), std::string::npos) << message;
+}
+
+TEST(CoreConfigDocument, AliasesOfAliasesDoNotFillTheMemory) {
+  std::string text = "a0: &a0 {}\n";
+  for (int level = 1; level < 15; ++level) {
+    text += fmt::format("a{0}: &a{0} {{", level);
+    for (int n = 0; n < 10; ++n)
+      text += fmt::format("k{}: *a{}, ", n, level - 1);
+    text += "}\n";
+  }
+  const auto message = testing::thrown<ConfigError>(
+      [&] { config::Document::from_text(text, "house.yaml"); });
+  EXPECT_NE(message.find("there are too many keys"), std::string::npos)
+      << message;
 }
 
 TEST(CoreConfigDocument, HashHasTheFirstNames) {

@@ -187,6 +187,31 @@ TEST(DataTensorFile, Hdf5RowsBeyondTheEndAreDamage) {
   EXPECT_THROW(reader->rows("x", 3, 2), DataError);
 }
 
+// Or memory would be asked for by whoever wrote the shape.
+TEST(DataTensorFile, Hdf5ArraysThatAreNotInTheFileAreDamage) {
+  const TemporaryFolder folder;
+  const auto path = folder / "a.h5";
+  TensorWriter::create(path, torch::kFloat32, {{"x", {1 << 20, 1 << 20}}}, "")
+      ->close();
+  const auto reader = TensorReader::open(path);
+  EXPECT_EQ(reader->shape("x").at(1), 1 << 20);
+  EXPECT_THROW(reader->all("x"), DataError);
+}
+
+// Of a format without checksums; the byte makes HDF5 ask for 4 GB for a chunk.
+TEST(DataTensorFile, Hdf5ThatWouldFillTheMemoryIsDamage) {
+  const TemporaryFolder folder;
+  const auto path = folder / "a.h5";
+  const auto tests = fs::path(__FILE__).parent_path().parent_path();
+  auto bytes = read_file(tests / "fuzz/earliest.h5");
+  write_file_atomically(path, bytes);
+  EXPECT_EQ(load_tensors(path).tensors.at("b")[39].item<double>(), 39);
+  bytes.at(879) = '\xff';
+  write_file_atomically(path, bytes);
+  EXPECT_EQ(thrown<DataError>([&] { TensorReader::open(path); }),
+            path.string() + " is not an HDF5 file, or is damaged");
+}
+
 // NumPy as the other side; each test gives it a script.
 class DataNpz : public ::testing::Test {
  protected:

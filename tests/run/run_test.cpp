@@ -71,6 +71,21 @@ TEST_F(RunOfALine, TrainsEvaluatesAndStoresTheWholeEvaluation) {
   EXPECT_EQ(read->record.at("mse"), read->evaluation.metrics.front().value);
 }
 
+TEST_F(RunOfALine, AResultWithPartsThatAreNotOursIsDamaged) {
+  const auto record = train("a").result->record;
+  const auto directory = train::RunDirectory::open(folder / "a");
+  for (const auto& [key, value] : {std::pair{"leak_audit", nlohmann::json(3)},
+                                   {"leak_audit", {{"leaks", 0}}},
+                                   {"config_sha256", nullptr},
+                                   {"training_seconds", "long"}}) {
+    auto damaged = record;
+    damaged[key] = value;
+    write_file_atomically(directory.result(), damaged.dump());
+    const auto message = thrown<DataError>([&] { read_result(directory); });
+    EXPECT_NE(message.find(key), std::string::npos) << message;
+  }
+}
+
 TEST_F(RunOfALine, StopsOnRequestAndResumesToTheSameBits) {
   train("whole");
   observer.stop_at = observer.steps + 25;

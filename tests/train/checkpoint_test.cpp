@@ -198,7 +198,8 @@ TEST(TrainMetrics, LinesOfALostFutureAreDropped) {
     MetricsFile metrics(path, 0);
     for (int step = 1; step <= 4; ++step) metrics.write({{"step", step}});
   }
-  std::ofstream(path, std::ios::app) << "{\"step\": 5, \"cut off";
+  std::ofstream(path, std::ios::app)
+      << "{\"step\": \"1\"}\n{\"step\": 5, \"cut off";
   MetricsFile metrics(path, 2);
   metrics.write({{"step", 3}, {"again", true}});
   EXPECT_EQ(read_file(path),

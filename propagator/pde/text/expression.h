@@ -47,12 +47,14 @@ class Expression {
 
   // A number alone has the layout and shape of the first variable.
   Jet evaluate(const Environment& environment) const;
-  // By one variable, with fields as functions of all of them.
+  // By one variable, with fields as functions of all of them. UsageError if a
+  // number of it is not finite.
   Expression derivative(int64_t variable) const;
 
   // Those of a sum; itself if it is none.
   std::vector<Expression> terms() const;
-  // With 0 in place of these derivatives of fields.
+  // With 0 in place of these derivatives of fields. UsageError if that has no
+  // value, as u/u_t has none.
   Expression without(const std::set<Derivative>& derivatives) const;
 
   // With the environment's `second_order_sum` in place of second derivatives,

@@ -3,13 +3,13 @@
 #include <array>
 #include <functional>
 #include <memory>
-#include <stdexcept>
 #include <string>
 #include <string_view>
 #include <vector>
 
 #include "propagator/autodiff/derivative.h"
 #include "propagator/autodiff/jet.h"
+#include "propagator/core/error.h"
 
 namespace propagator::pde {
 
@@ -73,8 +73,8 @@ struct Node {
 };
 
 // Folding met something that has no value, such as 1/0 or log(-1).
-struct FoldingError : std::domain_error {
-  using std::domain_error::domain_error;
+struct FoldingError : UsageError {
+  using UsageError::UsageError;
 };
 
 NodePtr number(double value);

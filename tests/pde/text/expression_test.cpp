@@ -237,6 +237,11 @@ TEST(PdeExpression, WithoutADerivativeItIsZeroThere) {
   EXPECT_EQ(without_u_xx("u_xx*u + v_xx - sin(x + u_xx)^2"),
             normal("v_xx - sin(x)^2"));
   EXPECT_EQ(without_u_xx("2*u_xx"), "0");
+  EXPECT_THROW(without_u_xx("u/u_xx"), UsageError);
+}
+
+TEST(PdeExpression, ADerivativeThatIsNotFiniteIsAUsageError) {
+  EXPECT_THROW(parse("1e200*x^1e200").derivative(0), UsageError);
 }
 
 TEST(PdeExpression, SymbolicDerivativesOfFields) {

@@ -1,0 +1,34 @@
+#include "propagator/core/trial.h"
+
+#include <cstdlib>
+#include <stdexcept>
+#include <vector>
+
+#include "testing.h"
+
+namespace propagator {
+namespace {
+
+TEST(CoreTrial, WorkThatEndsEndsWell) {
+  int touched = 0;
+  EXPECT_TRUE(ends_well([&] { touched = 1; }));
+  EXPECT_EQ(touched, 0) << "a copy did it";
+}
+
+TEST(CoreTrial, NeitherAnExceptionNorACrashIsAGoodEnd) {
+  EXPECT_FALSE(ends_well([] { throw std::runtime_error("refused"); }));
+  EXPECT_FALSE(ends_well([] { std::abort(); }));
+  EXPECT_FALSE(ends_well([] {
+    volatile bool forever = true;
+    while (forever) {
+    }
+  }));
+}
+
+TEST(CoreTrial, MemoryHasABound) {
+  EXPECT_TRUE(ends_well([] { std::vector<char>(std::size_t{1} << 28); }));
+  EXPECT_FALSE(ends_well([] { std::vector<char>(std::size_t{3} << 30); }));
+}
+
+}  // namespace
+}  // namespace propagator

@@ -1,0 +1,134 @@
+// Files of numbers, which other programs write too.
+
+#include <zlib.h>
+
+#include "fuzz/target.h"
+#include "propagator/core/files.h"
+#include "propagator/data/csv.h"
+#include "propagator/data/npz.h"
+#include "propagator/data/safetensors.h"
+#include "propagator/data/tensor_file.h"
+
+namespace propagator::fuzz {
+namespace {
+
+data::Tensors some_tensors() {
+  return {{"a", torch::arange(6, torch::kFloat32).reshape({2, 3})},
+          {"b", torch::linspace(-1, 1, 5, torch::kFloat64)},
+          {"none", torch::zeros({0, 4}, torch::kFloat32)}};
+}
+
+void read_safetensors(const std::string& bytes) {
+  const auto content = data::from_safetensors(bytes, "fuzz");
+  const auto copy =
+      data::from_safetensors(data::to_safetensors(content), "copy");
+  expect(copy.metadata == content.metadata, "the same metadata");
+  expect(copy.tensors.size() == content.tensors.size(), "as many tensors");
+  for (const auto& [name, tensor] : content.tensors) {
+    expect(copy.tensors.at(name).sizes() == tensor.sizes(), "the same shapes");
+  }
+}
+
+std::vector<std::string> safetensors_seeds() {
+  auto tensors = some_tensors();
+  tensors["flags"] = torch::ones({3}, torch::kBool);
+  tensors["number"] = torch::tensor(1.5, torch::kBFloat16);
+  return {data::to_safetensors({tensors, {{"made_by", "propagator"}}}),
+          data::to_safetensors({})};
+}
+
+void read_csv_text(const std::string& bytes) {
+  const auto columns = data::from_csv(bytes, "fuzz");
+  for (const auto& column : columns) {
+    expect(column.values.size(0) == columns[0].values.size(0),
+           "columns of one length");
+  }
+}
+
+std::vector<std::string> csv_seeds() {
+  return {"x,t,u\n0,1,2.5\n-1e-3,+4,5e10\n",
+          "\xef\xbb\xbf\"a, b\" , \"say \"\"c\"\"\"\r\n 1 , 2 \r\n3,4\r\n"};
+}
+
+void read_tensors(const fs::path& path) {
+  const auto content = data::load_tensors(path);
+  for (const auto& [name, tensor] : content.tensors) tensor.sum();
+}
+
+std::vector<std::string> tensor_seeds(const std::string& file) {
+  const auto path = scratch_folder() / file;
+  data::save_tensors(path, {some_tensors(), R"({"seed": 3})"});
+  return {read_file(path)};
+}
+
+// Bytes as the only entry of a zip, stored: a fuzzer does not guess checksums.
+std::string zipped(const std::string& bytes) {
+  const std::string name = "a.npy";
+  std::string zip;
+  const auto number = [&](uint64_t value, int size) {
+    for (int i = 0; i < size; ++i) zip += static_cast<char>(value >> (8 * i));
+  };
+  const auto sum = crc32(0, reinterpret_cast<const Bytef*>(bytes.data()),
+                         static_cast<uInt>(bytes.size()));
+  const auto entry = [&] {
+    number(20, 2), number(0, 8), number(sum, 4), number(bytes.size(), 4);
+    number(bytes.size(), 4), number(name.size(), 2), number(0, 2);
+  };
+  number(0x04034b50, 4), entry();
+  zip += name + bytes;
+  const size_t directory = zip.size();
+  number(0x02014b50, 4), number(20, 2), entry();
+  zip.append(14, '\0');
+  zip += name;
+  const size_t length = zip.size() - directory;
+  number(0x06054b50, 4), number(0, 4), number(1, 2), number(1, 2);
+  number(length, 4), number(directory, 4), number(0, 2);
+  return zip;
+}
+
+void read_npy(const std::string& bytes) {
+  read_tensors(scratch_file("npy.npz", zipped(bytes)));
+}
+
+// The arrays of an .npz of ours, which stores them as they are.
+std::vector<std::string> npy_seeds() {
+  const std::string zip = tensor_seeds("seed.npz").front();
+  const std::string magic = "\x93NUMPY";
+  std::vector<std::string> seeds;
+  for (size_t at = zip.find(magic); at != std::string::npos;) {
+    const size_t next = zip.find("PK", at);
+    seeds.push_back(zip.substr(at, next - at));
+    at = zip.find(magic, next);
+  }
+  return seeds;
+}
+
+}  // namespace
+
+std::vector<Target> data_targets(const fs::path& source) {
+  std::vector<Target> targets{
+      {"safetensors", read_safetensors, safetensors_seeds},
+      {"csv", read_csv_text, csv_seeds},
+      {"hdf5",
+       [](const std::string& bytes) {
+         read_tensors(scratch_file("fuzz.h5", bytes));
+       },
+       [=] {
+         auto seeds = tensor_seeds("seed.h5");
+         // As other programs write it: headers of the earliest format, an array
+         // in compressed chunks.
+         seeds.push_back(read_file(source / "tests/fuzz/earliest.h5"));
+         return seeds;
+       }}};
+  if (data::has_npz()) {
+    targets.push_back({"npz",
+                       [](const std::string& bytes) {
+                         read_tensors(scratch_file("fuzz.npz", bytes));
+                       },
+                       [] { return tensor_seeds("seed.npz"); }});
+    targets.push_back({"npy", read_npy, npy_seeds});
+  }
+  return targets;
+}
+
+}  // namespace propagator::fuzz

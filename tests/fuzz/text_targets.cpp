@@ -1,0 +1,174 @@
+// What users write: configurations, -s on the command line, formulas and
+// problems.
+
+#include <fmt/ranges.h>
+
+#include <algorithm>
+#include <sstream>
+
+#include "fuzz/target.h"
+#include "propagator/core/files.h"
+#include "propagator/pde/text/problem.h"
+#include "propagator/run/experiment.h"
+
+namespace propagator::fuzz {
+namespace {
+
+// Its resolved copy, which every run keeps, is the same experiment.
+void expect_same_copy(const run::Experiment& experiment) {
+  const auto yaml = experiment.yaml();
+  const run::Experiment copy(config::Document::from_text(yaml, "copy"));
+  expect(copy.yaml() == yaml, "a resolved configuration reads back");
+  expect(copy.hash() == experiment.hash(), "and has the same hash");
+}
+
+void read_config(const std::string& bytes) {
+  const run::Experiment experiment(config::Document::from_text(bytes, "fuzz"));
+  experiment.remarks({});
+  expect_same_copy(experiment);
+}
+
+// A line each, on the least configuration of the task that the first names.
+void read_overrides(const std::string& bytes) {
+  config::Document document;
+  std::istringstream lines(bytes);
+  for (std::string line; std::getline(lines, line);) {
+    document.override_with(line);
+  }
+  expect_same_copy(run::Experiment(document));
+}
+
+// A formula that prints and parses to the same tree.
+void expect_same_formula(const pde::Expression& formula,
+                         const pde::Symbols& symbols) {
+  expect(pde::Expression::parse(formula.text(), symbols) == formula,
+         "a formula's text parses to the same formula");
+}
+
+void read_expression(const std::string& bytes) {
+  static const pde::Symbols symbols{.variables = {"x", "t", "yy"},
+                                    .fields = {"u", "v"},
+                                    .constants = {{"c", 2}}};
+  const auto formula = pde::Expression::parse_equation(bytes, symbols);
+  expect_same_formula(formula, symbols);
+  formula.derivatives();
+  formula.under_roots();
+  formula.factors_of_order(2);
+  expect_same_formula(formula.without(formula.derivatives()), symbols);
+  expect_same_formula(formula.derivative(0), symbols);
+}
+
+// The lists of a problem, a line for an item and an empty line between lists.
+pde::ProblemText problem_of(const std::string& bytes) {
+  pde::ProblemText text;
+  std::istringstream lines(bytes);
+  std::string line;
+  for (auto* list : {&text.domain, &text.fields, &text.parameters,
+                     &text.equations, &text.conditions, &text.exact}) {
+    while (std::getline(lines, line) && !line.empty()) list->push_back(line);
+  }
+  return text;
+}
+
+void read_problem(const std::string& bytes) {
+  const auto problem = pde::Problem::parse(problem_of(bytes));
+  problem.describe();
+  problem.second_order_sum();
+  for (const auto& equation : problem.equations) {
+    expect_same_formula(equation, problem.symbols);
+  }
+}
+
+std::vector<fs::path> yaml_files(const fs::path& folder) {
+  std::vector<fs::path> files;
+  for (const auto& entry : fs::recursive_directory_iterator(folder)) {
+    if (entry.path().extension() == ".yaml") files.push_back(entry.path());
+  }
+  std::ranges::sort(files);
+  return files;
+}
+
+// Those that begin from no other, as they are, and one of each task with every
+// key.
+std::vector<std::string> config_seeds(const fs::path& source) {
+  std::vector<std::string> seeds;
+  for (const char* folder : {"configs", "problems"}) {
+    for (const auto& path : yaml_files(source / folder)) {
+      const auto text = read_file(path);
+      if (text.find("\nfrom: ") == std::string::npos) seeds.push_back(text);
+    }
+  }
+  for (const char* name :
+       {"configs/forecast/tiny.yaml", "configs/locate/corners.yaml",
+        "problems/wave.yaml"}) {
+    const run::Experiment experiment(
+        config::Document::from_file(source / name));
+    seeds.push_back(config::to_yaml(experiment.schema(), false));
+  }
+  return seeds;
+}
+
+// key=value, or key=["value", "value"] of a list.
+std::string assignment(const std::string& key,
+                       const config::Document::Entry& entry) {
+  if (!entry.list) return fmt::format("{}={}\n", key, entry.text);
+  std::vector<std::string> items;
+  config::parse(entry.text, {}, items);
+  return fmt::format("{}=[\"{}\"]\n", key, fmt::join(items, "\", \""));
+}
+
+// Every key of every configuration and problem.
+std::vector<std::string> override_seeds(const fs::path& source) {
+  std::vector<std::string> seeds;
+  for (const char* folder : {"configs", "problems"}) {
+    for (const auto& path : yaml_files(source / folder)) {
+      const auto document = config::Document::from_file(path);
+      auto& lines = seeds.emplace_back();
+      for (const auto& [key, entry] : document.entries()) {
+        lines += assignment(key, entry);
+      }
+    }
+  }
+  return seeds;
+}
+
+std::string lines_of(const config::Document& document, const char* list) {
+  auto text = document.get(std::string("problem.") + list).value_or("");
+  while (text.ends_with('\n')) text.pop_back();
+  return text;
+}
+
+std::vector<std::string> problem_seeds(const fs::path& source) {
+  std::vector<std::string> seeds;
+  for (const auto& path : yaml_files(source / "problems")) {
+    const auto document = config::Document::from_file(path);
+    std::string seed;
+    for (const char* list : {"domain", "fields", "parameters", "equations",
+                             "conditions", "exact"}) {
+      const auto lines = lines_of(document, list);
+      seed += lines.empty() ? "\n" : lines + "\n\n";
+    }
+    seeds.push_back(seed);
+  }
+  return seeds;
+}
+
+std::vector<std::string> expression_seeds() {
+  return {"u_tt - 4*u_xx",
+          "u_t + u*u_x - (0.01/pi)*u_xx = 0",
+          "v_xt = -c^2*sin(pi*x)*exp(-t**2/2) + 1e-3",
+          "d(d(u^2, x), t, 2) + abs(v)*sign(u)/sqrt(1 + x^2)",
+          "tanh(sinh(log(cosh(tan(cos(yy) + 2.5) + e)))) - u_xxyyyy",
+          "((x + 1)*(t - 1)/(yy))^-2^x"};
+}
+
+}  // namespace
+
+std::vector<Target> text_targets(const fs::path& source) {
+  return {{"config", read_config, [=] { return config_seeds(source); }},
+          {"override", read_overrides, [=] { return override_seeds(source); }},
+          {"expression", read_expression, expression_seeds},
+          {"problem", read_problem, [=] { return problem_seeds(source); }}};
+}
+
+}  // namespace propagator::fuzz
