@@ -205,7 +205,9 @@ fs::path write_comparison(const std::vector<fs::path>& paths,
   }
   report.section("Reproduce it");
   std::string command = "propagator report";
-  for (const auto& path : paths) command += " " + shell_word(path.string());
+  for (const auto& path : paths) {
+    command += fmt::format(" {}", shell_word(path.string()));
+  }
   report.verbatim(
       fmt::format("{} --out {}", command, shell_word(folder.string())));
   return report.write();
