@@ -16,7 +16,7 @@ namespace {
 using propagator::testing::TemporaryFolder;
 using propagator::testing::thrown;
 
-class OtherField : public ::testing::Test {
+class TasksOtherField : public ::testing::Test {
  protected:
   // Histories in this file; with α if asked for, with a note if there is one.
   std::string write(bool alpha, const std::string& note = "") {
@@ -63,7 +63,7 @@ class OtherField : public ::testing::Test {
   TemporaryFolder folder;
 };
 
-TEST_F(OtherField, IsToldInTheLog) {
+TEST_F(TasksOtherField, IsToldInTheLog) {
   struct Listener : Observer {
     void log(Level, const std::string& line) override { lines += line + "\n"; }
     std::string lines;
@@ -78,7 +78,7 @@ TEST_F(OtherField, IsToldInTheLog) {
   EXPECT_EQ(listener.lines.find("without its terms"), std::string::npos);
 }
 
-TEST_F(OtherField, HasNothingOfHeatInItsLoss) {
+TEST_F(TasksOtherField, HasNothingOfHeatInItsLoss) {
   const auto other = prepare(write(true));
   EXPECT_EQ(terms(other), (std::vector<std::string>{"mse", "initial"}));
   const auto loss = other.task().loss(*other.model, data::Split::kTrain,
@@ -90,7 +90,7 @@ TEST_F(OtherField, HasNothingOfHeatInItsLoss) {
   EXPECT_EQ(terms(prepare(write(true, R"({"equation": "heat"})"))).size(), 4u);
 }
 
-TEST_F(OtherField, HasNothingOfHeatInItsTest) {
+TEST_F(TasksOtherField, HasNothingOfHeatInItsTest) {
   const auto other = prepare(write(true));
   const auto evaluation =
       other.task().evaluate(*other.model, data::Split::kTest);
@@ -108,7 +108,7 @@ TEST_F(OtherField, HasNothingOfHeatInItsTest) {
   EXPECT_NE(shown.find("ms a case"), std::string::npos) << shown;
 }
 
-TEST_F(OtherField, HasNothingOfHeatInItsPictures) {
+TEST_F(TasksOtherField, HasNothingOfHeatInItsPictures) {
   const auto other = prepare(write(true));
   const auto series = dynamic_cast<Drawing&>(other.task())
                           .fields(*other.model, data::Split::kTest, 0, 1);
@@ -119,7 +119,7 @@ TEST_F(OtherField, HasNothingOfHeatInItsPictures) {
                    .propagator_subject(*other.model));
 }
 
-TEST_F(OtherField, WithoutAlphaIsTrainedAndAskedWithoutIt) {
+TEST_F(TasksOtherField, WithoutAlphaIsTrainedAndAskedWithoutIt) {
   const auto other = prepare(write(false));
   auto& forecaster = models::as_forecaster(*other.model);
   EXPECT_FALSE(forecaster.uses_alpha());
@@ -139,7 +139,7 @@ TEST_F(OtherField, WithoutAlphaIsTrainedAndAskedWithoutIt) {
   EXPECT_FALSE(answer.contains("alpha"));
 }
 
-TEST_F(OtherField, AModelThatUsesAlphaIsNotTestedWithoutIt) {
+TEST_F(TasksOtherField, AModelThatUsesAlphaIsNotTestedWithoutIt) {
   const auto with = prepare(write(true));
   const auto without = prepare(write(false));
   EXPECT_NE(thrown<DataError>([&] {
