@@ -94,12 +94,17 @@ void parse(const std::string& text, const Meta&, std::string& value) {
 void parse(const std::string& text, const Meta&,
            std::vector<std::string>& value) {
   expect_plain(text, /*kept=*/"\n\t");
-  value.clear();
+  value = items_of(text);
+}
+
+std::vector<std::string> items_of(const std::string& text) {
+  std::vector<std::string> items;
   for (size_t from = 0; from < text.size();) {
     const size_t end = std::min(text.find('\n', from), text.size());
-    if (end > from) value.push_back(text.substr(from, end - from));
+    if (end > from) items.push_back(text.substr(from, end - from));
     from = end + 1;
   }
+  return items;
 }
 
 std::string print(int64_t value) { return std::to_string(value); }

@@ -125,6 +125,7 @@ void parse(const std::string& text, const Meta& meta, double& value);
 void parse(const std::string& text, const Meta& meta, bool& value);
 void parse(const std::string& text, const Meta& meta, std::string& value);
 // A list's text has an item on each line; empty lines are none.
+std::vector<std::string> items_of(const std::string& text);
 void parse(const std::string& text, const Meta& meta,
            std::vector<std::string>& value);
 std::string print(int64_t value);

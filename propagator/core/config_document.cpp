@@ -300,8 +300,9 @@ std::vector<std::string> Document::apply_to(const Schema& schema) {
           path, fmt::format("{}: {}: expected a single value, got a list",
                             entry.where, path));
     }
+    std::error_code ignored;  // such as of a name that is too long
     if (const auto beside = entry.folder / entry.text;
-        field->meta.file && std::filesystem::is_regular_file(beside)) {
+        field->meta.file && std::filesystem::is_regular_file(beside, ignored)) {
       entry.text = beside.string();
     }
     try {

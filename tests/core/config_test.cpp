@@ -298,7 +298,7 @@ TEST(CoreConfig, TextReadsBackFromYaml) {
   for (const std::string text :
        {"",     "yes",   "no",    "1e3",    "a: b", "null", "~",
         "# x",  "a # b", " lead", "trail ", "- a",  "{a",   "[",
-        "'",    "\"",    "a\nb",  "a\tb",   "\\n",  "*x",   "ü",
+        "'",    "\"",    "a|b",   "a>b",    "\\n",  "*x",   "ü",
         "0x10", "?",     "key:",  "%x",     "@",    "-",    "---"}) {
     Options options;
     options.name = text;

@@ -306,7 +306,7 @@ TEST(DataTensorFile, NpzWithAFlippedBitIsDamage) {
 }
 
 // As other programs write it: arrays in groups, a text, an empty group.
-TEST(DataHdf5, ArraysInGroupsHaveTheirPath) {
+TEST(DataHdf5Groups, ArraysInGroupsHaveTheirPath) {
   const TemporaryFolder folder;
   const auto path = folder / "groups.h5";
   const hid_t file =

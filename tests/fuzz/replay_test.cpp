@@ -60,7 +60,7 @@ TEST_P(Fuzz, TakesItsSeedsAndSurvivesDamageToThem) {
   EXPECT_LT(peak_memory() - before, kMostMemory);
 }
 
-INSTANTIATE_TEST_SUITE_P(Of, Fuzz,
+INSTANTIATE_TEST_SUITE_P(Fuzz, Fuzz,
                          ::testing::ValuesIn(all_targets(PROPAGATOR_SOURCE)),
                          [](const auto& info) { return info.param.name; });
 

@@ -169,12 +169,12 @@ TEST(TrainRunDirectory, KilledBeforeItHadAConfigurationItIsMadeAgain) {
 TEST(TrainRunDirectory, ReplacedItKeepsNothing) {
   const TemporaryFolder folder;
   const auto path = folder / "run";
-  { RunDirectory::create(path, false, "seed: 1\n"); }
+  { RunDirectory::create(path, false, "task: 1\n"); }
   for (const char* name : {"result.json", "log.txt", "figures/loss.svg",
                            "checkpoints/step-0000000001/state.json"}) {
     write_file_atomically(path / name, "old");
   }
-  { RunDirectory::create(path, true, "seed: 2\n"); }
+  { RunDirectory::create(path, true, "task: 2\n"); }
   std::set<std::string> left;
   for (const auto& entry : fs::recursive_directory_iterator(path)) {
     left.insert(entry.path().filename());

@@ -101,8 +101,7 @@ std::vector<config::UnusedOption> Solve::unused_options() const {
 
 std::vector<std::string> Solve::inspect() {
   prepare(0, {});
-  std::vector<std::string> lines;
-  config::parse(problem_->describe(), {}, lines);
+  auto lines = config::items_of(problem_->describe());
   const auto& windows = points_.of(data::Split::kTrain);
   lines.push_back(fmt::format("{} points in the domain, {} tokens each",
                               windows.size(0), windows.size(1)));
@@ -187,9 +186,8 @@ TaskKind solve_kind() {
       .help = "given only a PDE and its conditions, what is the solution?",
       .make =
           [](const config::Document& document) {
-            std::vector<std::string> domain;
-            config::parse(document.get("problem.domain").value_or(""), {},
-                          domain);
+            const auto domain =
+                config::items_of(document.get("problem.domain").value_or(""));
             return std::make_unique<Solve>(
                 find_kind(models::field_nets(), document, "model.name", kSolver)
                     .options(),
