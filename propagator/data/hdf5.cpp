@@ -13,6 +13,7 @@
 #include "propagator/core/error.h"
 #include "propagator/core/files.h"
 #include "propagator/core/trial.h"
+#include "propagator/data/array_bytes.h"
 
 namespace propagator::data {
 namespace {
@@ -170,7 +171,7 @@ class Hdf5Reader : public TensorReader {
     const auto file_space = select_rows(dataset, sizes, begin, count);
     const auto memory = memory_space(sizes, count);
     sizes[0] = count;
-    expect_to_hold(name, sizes, wide ? sizeof(double) : sizeof(float));
+    expect_to_hold(name, sizes, type);
     auto tensor = torch::empty(sizes, type);
     if (H5Dread(dataset, memory_type(type), memory, file_space, H5P_DEFAULT,
                 tensor.data_ptr()) < 0) {
@@ -208,13 +209,13 @@ class Hdf5Reader : public TensorReader {
 
   // DataError if the file is too small for an array of this shape.
   void expect_to_hold(const std::string& name,
-                      const std::vector<int64_t>& shape, uint64_t bytes) const {
+                      const std::vector<int64_t>& shape,
+                      torch::ScalarType type) const {
     uint64_t most = 0;
-    bool fits = !__builtin_mul_overflow(fs::file_size(path_), kDensest, &most);
-    for (const int64_t n : shape) {
-      fits = fits && !__builtin_mul_overflow(bytes, n, &bytes);
-    }
-    if (fits && bytes <= most) return;
+    const bool counts =
+        !__builtin_mul_overflow(fs::file_size(path_), kDensest, &most);
+    const auto bytes = array_bytes(shape, type);
+    if (counts && bytes && *bytes <= most) return;
     throw DataError(fmt::format("{} is damaged: it is too small for '{}', ({})",
                                 path_.string(), name, fmt::join(shape, ", ")));
   }

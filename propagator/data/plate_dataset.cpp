@@ -1,8 +1,7 @@
 #include "propagator/data/plate_dataset.h"
 
-#include <nlohmann/json.hpp>
-
 #include "propagator/core/error.h"
+#include "propagator/core/json.h"
 #include "propagator/core/log.h"
 #include "propagator/core/progress.h"
 
@@ -13,7 +12,7 @@ constexpr int64_t kCasesAtOnce = 64;
 
 // Files of before the note named the equation were made by our solver alone.
 bool says_heat(const std::string& note) {
-  const auto content = nlohmann::json::parse(note, nullptr, false);
+  const auto content = parse_json(note);
   if (!content.is_object()) return false;
   const auto says = [&](const char* key, const char* value) {
     return content.contains(key) && content.at(key) == value;
