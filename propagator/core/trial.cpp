@@ -11,9 +11,6 @@
 namespace propagator {
 namespace {
 
-constexpr rlim_t kMemory = rlim_t{1} << 30;  // bytes more than we have
-constexpr rlim_t kSeconds = 5;               // of computing
-
 void limit(int resource, rlim_t most) {
   const rlimit both{most, most};
   setrlimit(resource, &both);
@@ -26,14 +23,16 @@ rlim_t address_space() {
   return pages * static_cast<rlim_t>(sysconf(_SC_PAGESIZE));
 }
 
-[[noreturn]] void run_and_exit(const std::function<void()>& work) {
-  for (const int crash : {SIGSEGV, SIGBUS, SIGFPE, SIGILL, SIGABRT}) {
-    signal(crash, SIG_DFL);
+[[noreturn]] void run_and_exit(const std::function<void()>& work,
+                               const TrialLimits& limits) {
+  for (const int end : {SIGSEGV, SIGBUS, SIGFPE, SIGILL, SIGABRT, SIGALRM}) {
+    signal(end, SIG_DFL);
   }
+  alarm(limits.seconds);
   limit(RLIMIT_CORE, 0);
-  limit(RLIMIT_CPU, kSeconds);
+  limit(RLIMIT_CPU, limits.computing_seconds);
   if (const rlim_t now = address_space(); now > 0) {
-    limit(RLIMIT_AS, now + kMemory);
+    limit(RLIMIT_AS, now + limits.bytes);
   }
   try {
     work();
@@ -45,10 +44,10 @@ rlim_t address_space() {
 
 }  // namespace
 
-bool ends_well(const std::function<void()>& work) {
+bool ends_well(const std::function<void()>& work, const TrialLimits& limits) {
   const pid_t copy = fork();
   if (copy < 0) return true;
-  if (copy == 0) run_and_exit(work);
+  if (copy == 0) run_and_exit(work, limits);
   int status = 0;
   while (waitpid(copy, &status, 0) < 0) {
     if (errno != EINTR) return true;  // somebody else has waited for it

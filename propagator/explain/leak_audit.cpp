@@ -135,7 +135,8 @@ LeakAudit audit_leaks(const tasks::AuditSubject& subject, int64_t seed) {
   for (const auto& [name, answer] : subject.paths) {
     const auto as_it_is = answer(subject.inputs);
     LeakAudit::Path path{.name = name, .outputs = count_outputs(as_it_is)};
-    path.leaks = count_leaks(as_it_is, [&] { return answer(changed); });
+    path.leaks =
+        count_leaks(as_it_is, [&, &ask = answer] { return ask(changed); });
     if (path.leaks > 0) {
       path.repeatable =
           count_differences(as_it_is, answer(subject.inputs)) == 0;

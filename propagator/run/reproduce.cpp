@@ -205,20 +205,35 @@ const tasks::Metric& metric_of(const Experiment& experiment,
       fmt::format("it has {}", fmt::join(names, "; ")));
 }
 
-// Which of the results, one a seed, has the median.
-size_t median_of(const Experiment& experiment,
-                 const std::vector<TestResult>& results) {
-  std::vector<std::pair<double, size_t>> values;
-  for (size_t n = 0; n < results.size(); ++n) {
-    values.emplace_back(metric_of(experiment, results[n]).value, n);
+// Which of the values, one a seed, is the median: of two in the middle the
+// lesser, so that it is a value of one run.
+size_t median_of(const std::vector<double>& values) {
+  std::vector<std::pair<double, size_t>> sorted;
+  for (const double value : values) sorted.emplace_back(value, sorted.size());
+  std::ranges::sort(sorted);
+  return sorted[(sorted.size() - 1) / 2].second;
+}
+
+std::vector<double> metrics_of(const Experiment& experiment,
+                               const std::vector<TestResult>& results) {
+  std::vector<double> values;
+  for (const auto& result : results) {
+    values.push_back(metric_of(experiment, result).value);
   }
-  std::ranges::sort(values);
-  return values[(values.size() - 1) / 2].second;
+  return values;
+}
+
+// A result.json that was touched may lack it.
+double training_seconds(const TestResult& result) {
+  const auto found = result.record.find("training_seconds");
+  if (found != result.record.end() && found->is_number()) return *found;
+  throw DataError("the result.json of a seed has no training_seconds",
+                  "train such seeds again with --retrain");
 }
 
 json seed_numbers(const TestResult& result) {
   json numbers{{"seed", result.record.at("seed")},
-               {"training_seconds", result.record.at("training_seconds")}};
+               {"training_seconds", training_seconds(result)}};
   for (const auto& metric : result.evaluation.metrics) {
     numbers["metrics"][metric.name] = metric.value;
   }
@@ -232,15 +247,14 @@ json summarise(const ReproduceRequest& request, const Row& row,
                const Experiment& experiment,
                const std::vector<TestResult>& results,
                const TestResult& typical) {
-  std::vector<double> seeds;
+  const auto seeds = metrics_of(experiment, results);
   json per_seed;
   int64_t failed = 0;
   double seconds = 0;
   for (const auto& result : results) {
-    seeds.push_back(metric_of(experiment, result).value);
     per_seed.push_back(seed_numbers(result));
     failed += result.evaluation.failed;
-    seconds += result.record.at("training_seconds").get<double>();
+    seconds += training_seconds(result);
   }
   const auto [least, largest] = std::ranges::minmax(seeds);
   const auto& metric = metric_of(experiment, typical);
@@ -343,10 +357,8 @@ void add_second_test(const ReproduceRequest& request, const PlannedRow& planned,
                                           run.runtime(), data::Split::kTest))
                          .value);
   }
-  auto sorted = values;
-  std::ranges::sort(sorted);
   summary["second_test"] = {
-      {"value", sorted[(sorted.size() - 1) / 2]},
+      {"value", values[median_of(values)]},
       {"seeds", values},
       {"data_seed", fmt::format("seed + {}", kSecondTest)}};
 }
@@ -368,7 +380,7 @@ std::optional<FinishedRow> reproduce_row(const ReproduceRequest& request,
     if (!result) return std::nullopt;
     results.push_back(std::move(*result));
   }
-  const size_t median = median_of(*experiment, results);
+  const size_t median = median_of(metrics_of(*experiment, results));
   auto summary = summarise(request, row, *experiment, results, results[median]);
   add_second_test(request, planned, summary);
   const auto file = request.out / (row.name + ".json");

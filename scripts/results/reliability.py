@@ -42,13 +42,27 @@ def fault_rows():
         yield f"| {name.replace('_', ' ')} | {fault['expected']} | {outcome} |"
 
 
+def fuzz_rows():
+    yield "| reader | executions | faults | most memory | seconds | on | code |"
+    yield "|---|---|---|---|---|---|---|"
+    result = files().get("fuzz")
+    if result is None:
+        return
+    place = f"{result['machine']} | {result['code']} |"
+    for row in result["targets"]:
+        yield (f"| {row['target']} | {row['executions']} | {row['faults']} "
+               f"| {row['peak_memory_mb']} MB | {row['seconds']:.0f} | {place}")
+    yield f"| all | {result['executions']} | {result['faults']} | | | {place}"
+
+
 def cuda_rows():
-    yield "| tool | tests | errors | seconds | on | code |"
-    yield "|---|---|---|---|---|---|"
+    yield "| tool | tests | errors | of libraries | seconds | on | code |"
+    yield "|---|---|---|---|---|---|---|"
     result = files().get("sanitize-cuda", {"tools": {}})
     for tool, outcome in result["tools"].items():
         info = result["info"]
         yield (f"| {tool} | {outcome['tests']} | {outcome['errors']} "
+               f"| {outcome['of_libraries']} "
                f"| {outcome['seconds']:.0f} | {info['machines'][-1]} "
                f"| {info['commit']} |")
 
@@ -73,4 +87,5 @@ def section():
 def fill_pages():
     fill("reliability.md", "reliability/torture-*.json", torture_rows())
     fill("reliability.md", "reliability/faults.json", fault_rows())
+    fill("reliability.md", "reliability/fuzz.json", fuzz_rows())
     fill("reliability.md", "reliability/sanitize-cuda.json", cuda_rows())

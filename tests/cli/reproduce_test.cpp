@@ -283,6 +283,21 @@ TEST_F(Reproduce, AnHonestRowThatLeaksEndsWith6) {
       << outcome.output;
 }
 
+TEST_F(Reproduce, AResultThatLacksItsTimeIsAnErrorOfOurs) {
+  const std::string command = "-q reproduce forecast/tiny --runs " +
+                              path("rows") + " --out " + path("results") +
+                              " -s train.max_steps=3";
+  ASSERT_EQ(testing::propagator(command).status, 0);
+  const auto file = folder / "rows/tiny-seed-0/result.json";
+  auto result = nlohmann::json::parse(read_file(file));
+  result.erase("training_seconds");
+  write_file_atomically(file, result.dump());
+  const auto outcome = testing::propagator(command);
+  EXPECT_EQ(outcome.status, 3) << outcome.output;
+  EXPECT_NE(outcome.output.find("has no training_seconds"), std::string::npos)
+      << outcome.output;
+}
+
 TEST_F(Reproduce, SeedsBeginWhereTheyAreAskedTo) {
   const auto done = testing::propagator(
       "-q reproduce forecast/tiny --draft --seed 7 --seeds 2 --runs " +

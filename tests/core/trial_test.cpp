@@ -1,5 +1,7 @@
 #include "propagator/core/trial.h"
 
+#include <unistd.h>
+
 #include <cstdlib>
 #include <stdexcept>
 #include <vector>
@@ -18,11 +20,16 @@ TEST(CoreTrial, WorkThatEndsEndsWell) {
 TEST(CoreTrial, NeitherAnExceptionNorACrashIsAGoodEnd) {
   EXPECT_FALSE(ends_well([] { throw std::runtime_error("refused"); }));
   EXPECT_FALSE(ends_well([] { std::abort(); }));
-  EXPECT_FALSE(ends_well([] {
+}
+
+TEST(CoreTrial, NeitherComputingNorWaitingGoesOnForEver) {
+  const auto compute = [] {
     volatile bool forever = true;
     while (forever) {
     }
-  }));
+  };
+  EXPECT_FALSE(ends_well(compute, {.computing_seconds = 1}));
+  EXPECT_FALSE(ends_well([] { pause(); }, {.seconds = 1}));
 }
 
 TEST(CoreTrial, MemoryHasABound) {
