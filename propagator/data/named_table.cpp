@@ -36,33 +36,49 @@ void warn_of_others(const fs::path& path, std::vector<std::string> names,
   log::warn("{}: not used: {}", path.string(), fmt::join(names, ", "));
 }
 
+// What to take of a file that has these names.
+std::vector<std::string> chosen_of(const std::vector<std::string>& has,
+                                   const std::vector<std::string>& names,
+                                   const std::vector<std::string>& more) {
+  auto chosen = names;
+  std::ranges::copy_if(more, std::back_inserter(chosen),
+                       [&](const std::string& name) {
+                         return std::ranges::count(has, name) > 0;
+                       });
+  return chosen;
+}
+
 std::map<std::string, torch::Tensor> from_columns(
-    const fs::path& path, const std::vector<std::string>& wanted) {
+    const fs::path& path, const std::vector<std::string>& names,
+    const std::vector<std::string>& more) {
   const auto columns = read_csv(path);
-  std::vector<std::string> names;
-  for (const auto& column : columns) names.push_back(column.name);
+  std::vector<std::string> has;
+  for (const auto& column : columns) has.push_back(column.name);
+  const auto wanted = chosen_of(has, names, more);
   std::map<std::string, torch::Tensor> chosen;
   for (const auto& name : wanted) {
     const auto found = std::ranges::find(columns, name, &Column::name);
     if (found == columns.end()) {
       throw DataError(
           fmt::format("{}: line 1: expected a column named '{}', it has {}",
-                      path.string(), name, fmt::join(names, ", ")));
+                      path.string(), name, fmt::join(has, ", ")));
     }
     chosen[name] = found->values;
   }
-  warn_of_others(path, names, wanted);
+  warn_of_others(path, has, wanted);
   return chosen;
 }
 
 std::map<std::string, torch::Tensor> from_arrays(
-    const fs::path& path, const std::vector<std::string>& wanted) {
+    const fs::path& path, const std::vector<std::string>& names,
+    const std::vector<std::string>& more) {
   const auto reader = TensorReader::open(path);
+  std::vector<std::string> has;
+  for (const auto& [name, shape] : reader->shapes()) has.push_back(name);
+  const auto wanted = chosen_of(has, names, more);
   std::map<std::string, torch::Tensor> chosen;
   for (const auto& name : wanted) chosen[name] = reader->all(name);
-  std::vector<std::string> names;
-  for (const auto& [name, shape] : reader->shapes()) names.push_back(name);
-  warn_of_others(path, names, wanted);
+  warn_of_others(path, has, wanted);
   return chosen;
 }
 
@@ -71,8 +87,10 @@ std::map<std::string, torch::Tensor> from_arrays(
 void expect_table(const fs::path& path) { is_csv(path); }
 
 std::map<std::string, torch::Tensor> read_table(
-    const fs::path& path, const std::vector<std::string>& names) {
-  return is_csv(path) ? from_columns(path, names) : from_arrays(path, names);
+    const fs::path& path, const std::vector<std::string>& names,
+    const std::vector<std::string>& more) {
+  return is_csv(path) ? from_columns(path, names, more)
+                      : from_arrays(path, names, more);
 }
 
 void write_table(const fs::path& path, const std::vector<Column>& columns,

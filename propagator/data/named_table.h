@@ -16,10 +16,11 @@ namespace propagator::data {
 // UsageError unless the name ends so.
 void expect_table(const std::filesystem::path& path);
 
-// Those of these names. The file may have them in any order; a warning says
-// what else it has. DataError unless all are there.
+// Those of these names, and those of `more` that the file has, in any order; a
+// warning says what else it has. DataError unless all of `names` are there.
 std::map<std::string, torch::Tensor> read_table(
-    const std::filesystem::path& path, const std::vector<std::string>& names);
+    const std::filesystem::path& path, const std::vector<std::string>& names,
+    const std::vector<std::string>& more = {});
 
 // In this order. A name that comes again is written once; a CSV file has
 // columns (N) of all.

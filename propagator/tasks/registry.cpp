@@ -3,15 +3,18 @@
 #include "propagator/core/kinds.h"
 #include "propagator/tasks/forecast/forecast.h"
 #include "propagator/tasks/locate/locate.h"
+#include "propagator/tasks/reconstruct/reconstruct.h"
 #include "propagator/tasks/solve/solve.h"
 
 namespace propagator::tasks {
 namespace {
 
 std::map<std::string, TaskKind>& registered() {
-  static std::map<std::string, TaskKind> tasks{{"forecast", forecast_kind()},
-                                               {"locate", locate_kind()},
-                                               {"solve", solve_kind()}};
+  static std::map<std::string, TaskKind> tasks{
+      {"forecast", forecast_kind()},
+      {"locate", locate_kind()},
+      {"reconstruct", reconstruct_kind()},
+      {"solve", solve_kind()}};
   return tasks;
 }
 

@@ -19,15 +19,6 @@ int64_t count_of(int64_t per_axis, int64_t dimensions) {
   return count;
 }
 
-// All combinations of the values of the axes, the last one fastest: (N, D).
-Tensor combinations(const std::vector<Tensor>& axes) {
-  if (axes.empty()) return torch::zeros({1, 0}, torch::kFloat64);
-  const auto meshes = torch::meshgrid(axes, "ij");
-  std::vector<Tensor> columns;
-  for (const auto& mesh : meshes) columns.push_back(mesh.flatten());
-  return torch::stack(columns, 1);
-}
-
 // Points of the unit cube, moved into the box.
 Tensor into_box(const Tensor& unit, const Box& box) {
   const auto low = torch::tensor(box.low, torch::kFloat64);
@@ -62,6 +53,14 @@ Tensor sobol(int64_t count, int64_t dimensions, const RandomStream& stream) {
 }
 
 }  // namespace
+
+Tensor combinations(const std::vector<Tensor>& axes) {
+  if (axes.empty()) return torch::zeros({1, 0}, torch::kFloat64);
+  const auto meshes = torch::meshgrid(axes, "ij");
+  std::vector<Tensor> columns;
+  for (const auto& mesh : meshes) columns.push_back(mesh.flatten());
+  return torch::stack(columns, 1);
+}
 
 Tensor sample(const Box& box, Sampling sampling, int64_t per_axis, int64_t seed,
               const std::string& name, int64_t round) {

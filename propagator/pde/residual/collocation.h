@@ -17,6 +17,9 @@ struct Box {
   int64_t dimensions() const { return static_cast<int64_t>(low.size()); }
 };
 
+// All combinations of the values of the axes, the last one fastest: (N, D).
+torch::Tensor combinations(const std::vector<torch::Tensor>& axes);
+
 // Points of the box, (N, D) in float64, where a residual is asked for.
 //   grid             per_axis points along each variable, both ends included
 //   uniform          independent of one another

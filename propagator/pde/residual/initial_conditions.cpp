@@ -171,10 +171,11 @@ class WithInitialConditions : public autodiff::FieldNet {
         Jet::constant(torch::full_like(variables[time].value(), first));
     std::vector<Tensor> all;
     const auto networks = answer.rows().unbind(-1);
-    for (size_t f = 0; f < fields_.size(); ++f) {
+    for (size_t f = 0; f < networks.size(); ++f) {
       Jet field(networks[f], answer.layout());
-      const auto& values = fields_[f];
-      if (!values.empty()) {
+      // What a network answers beside the fields has no such conditions.
+      if (f < fields_.size() && !fields_[f].empty()) {
+        const auto& values = fields_[f];
         // What has no gradient is put together first.
         const auto factor = values.size() == 1 ? share : share * share;
         field = field * factor + given(values, variables, since);

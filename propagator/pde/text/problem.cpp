@@ -42,7 +42,7 @@ Derivative pure(const Problem& problem, int64_t field, int64_t variable,
 }
 
 // Before it is read: what a list lacks is not the next one's mistake.
-void check_lists(const ProblemText& text) {
+void check_lists(const ProblemText& text, Posed posed) {
   if (text.domain.empty()) {
     throw ProblemError("domain", -1, "there is no variable",
                        "add one, such as x in [0, 1]");
@@ -54,7 +54,7 @@ void check_lists(const ProblemText& text) {
     throw ProblemError("equations", -1, "there is no equation",
                        "add one, such as u_t = u_xx");
   }
-  if (text.conditions.empty()) {
+  if (text.conditions.empty() && posed == Posed::kByConditions) {
     throw ProblemError("conditions", -1, "there is no condition",
                        "add one, such as on x=0: u = 0");
   }
@@ -143,7 +143,7 @@ int64_t count_conditions(const Problem& problem,
 
 // In space too few conditions may still be meant, as at infinity, and more may
 // agree with each other.
-void add_remarks(Problem& problem) {
+void add_remarks(Problem& problem, Posed posed) {
   const auto remark = [&]<class... Args>(fmt::format_string<Args...> text,
                                          Args&&... args) {
     problem.remarks.push_back(fmt::format(text, std::forward<Args>(args)...));
@@ -171,7 +171,10 @@ void add_remarks(Problem& problem) {
       const int64_t order = highest(named, f, x);
       orders += order;
       const int64_t count = count_conditions(problem, named, x, f);
-      if (order < 1 || count >= order || x == problem.time()) continue;
+      if (order < 1 || count >= order || x == problem.time() ||
+          posed == Posed::kByReadings) {
+        continue;
+      }
       remark(
           "{} has derivatives by {} up to order {}, but {} condition{} on the "
           "faces of {}",
@@ -196,14 +199,14 @@ ProblemError::ProblemError(std::string list, int64_t item,
       list_(std::move(list)),
       item_(item) {}
 
-Problem Problem::parse(const ProblemText& text) {
-  check_lists(text);
+Problem Problem::parse(const ProblemText& text, Posed posed) {
+  check_lists(text, posed);
   auto problem = ProblemReader().read(text);
   check_fields(problem);
   check_orders(problem);
-  check_time(problem);
+  if (posed == Posed::kByConditions) check_time(problem);
   check_sense(problem);
-  add_remarks(problem);
+  add_remarks(problem, posed);
   return problem;
 }
 
@@ -237,6 +240,21 @@ std::set<Derivative> Problem::all_derivatives() const {
   auto all = derivatives();
   all.merge(derivatives_on_faces());
   return all;
+}
+
+Freedom Problem::freedom_of(int64_t field) const {
+  auto named = derivatives();
+  for (const auto& condition : conditions) {
+    // Equal ends say nothing of the value there.
+    if (!condition.is_periodic()) named.merge(condition.derivatives());
+  }
+  bool by_time = time() < 0;
+  for (const auto& derivative : named) {
+    if (derivative.field != field) continue;
+    if (derivative.order() == 0) return Freedom::kNone;
+    by_time = by_time || derivative.orders[static_cast<size_t>(time())] > 0;
+  }
+  return by_time ? Freedom::kConstant : Freedom::kFunctionOfTime;
 }
 
 DerivativePlan Problem::plan() const {

@@ -71,6 +71,14 @@ struct Condition {
   bool operator==(const Condition&) const = default;
 };
 
+// Whether conditions must be enough for one solution, or readings of the fields
+// come to them.
+enum class Posed { kByConditions, kByReadings };
+
+// What equations and conditions leave free of a field that they name by
+// derivatives alone.
+enum class Freedom { kNone, kConstant, kFunctionOfTime };
+
 struct Problem {
   Symbols symbols;
   std::vector<Interval> domain;  // one for each variable
@@ -81,13 +89,15 @@ struct Problem {
   std::vector<std::string> remarks;  // what looks odd but may be meant
 
   // ProblemError says what is wrong, where.
-  static Problem parse(const ProblemText& text);
+  static Problem parse(const ProblemText& text,
+                       Posed posed = Posed::kByConditions);
 
   int64_t time() const;  // the variable named t, or else time, or -1
   // Everything that the equations name, that the conditions do, or either.
   std::set<Derivative> derivatives() const;
   std::set<Derivative> derivatives_on_faces() const;
   std::set<Derivative> all_derivatives() const;
+  Freedom freedom_of(int64_t field) const;
   DerivativePlan plan() const;  // of what the equations name
   // Σ f u_ii, if the equations name second derivatives by two variables or more
   // as multiples of this sum alone, and the conditions name none; else empty.

@@ -1,3 +1,6 @@
+#include <fmt/ranges.h>
+#include <torch/utils.h>
+
 #include <algorithm>
 #include <set>
 
@@ -150,18 +153,13 @@ report::LinePlot Solve::curves(const json& result) const {
   const auto along =
       static_cast<size_t>(std::max<int64_t>(0, problem_->time()));
   const auto& name = problem_->symbols.variables[along];
-  const auto& [low, high] = problem_->domain[along];
   report::LinePlot plot{.title = "Error along " + name,
                         .x = {.label = name},
                         .y = {.label = "relative L2", .log = true}};
   if (!result.contains("error_along")) return plot;
   report::Series series{.name = "ours"};
   series.y = result.at("error_along").get<std::vector<double>>();
-  const auto count = static_cast<double>(series.y.size());
-  for (size_t n = 0; n < series.y.size(); ++n) {
-    series.x.push_back(low +
-                       (high - low) * (static_cast<double>(n) + 0.5) / count);
-  }
+  series.x = report::numbers(reference_.grid().along[along]);
   plot.series.push_back(std::move(series));
   return plot;
 }
@@ -187,8 +185,8 @@ report::FieldMaps Solve::maps_of(const Answer& answer,
   const auto across = plane.across(), up = plane.up();
   const auto places = plane.held_at();
   report::FieldMaps maps{
-      .subject = fmt::format("{}{} cells", problem_->describe(),
-                             eval_options_.per_axis),
+      .subject = fmt::format("{}{} points", problem_->describe(),
+                             fmt::join(reference_.grid().shape(), " x ")),
       .model = model_name_,
       .x = across,
       .y = {.label = up.label, .first = up.last, .last = up.first},
@@ -232,9 +230,8 @@ void Solve::draw(torch::nn::Module& module, const Evaluation* evaluation,
 }
 
 void Solve::draw_curves(const Answer& answer, report::Report& report) {
-  const auto along = centres_along(*problem_, 0, eval_options_.per_axis);
-  const auto x = report::numbers(torch::linspace(
-      along.first, along.last, eval_options_.per_axis, torch::kFloat64));
+  const auto along = reference_.grid().axis(0);
+  const auto x = report::numbers(reference_.grid().of(0));
   const auto* known = reference_.find();
   const auto& fields = problem_->symbols.fields;
   for (size_t f = 0; f < fields.size(); ++f) {
@@ -269,24 +266,22 @@ const char* Solve::truth_name() const {
 }
 
 std::optional<report::GridSeries> Solve::grid(torch::nn::Module& model) {
-  const int64_t n = eval_options_.per_axis, time = problem_->time();
+  const auto& grid = reference_.grid();
+  const int64_t time = problem_->time();
   report::GridSeries series{.times = {0}};
   std::vector<int64_t> order;  // of what follows the column: T, Z, Y, X
   for (int64_t v = 0; v < std::ssize(problem_->domain); ++v) {
     if (v == time) continue;
-    series.axes.push_back(centres_along(*problem_, v, n));
+    series.axes.push_back(grid.axis(v));
     order.insert(order.begin(), v);
   }
   if (series.axes.empty() || series.axes.size() > 3) return std::nullopt;
   if (time >= 0) {
     order.insert(order.begin(), time);
-    const auto along = centres_along(*problem_, time, n);
-    series.times = report::numbers(
-        torch::linspace(along.first, along.last, n, torch::kFloat64));
+    series.times = report::numbers(grid.of(time));
   }
   const auto add = [&](const std::string& name, const Tensor& column) {
-    auto values =
-        column.reshape(std::vector<int64_t>(order.size(), n)).permute(order);
+    auto values = column.reshape(grid.shape()).permute(order);
     series.arrays.push_back({name, time < 0 ? values.unsqueeze(0) : values});
   };
   const auto answer = answer_of(as_field_net(model));

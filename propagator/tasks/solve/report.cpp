@@ -43,7 +43,8 @@ Solve::Answer Solve::answer_of(models::FieldNet& model) const {
     residuals_of.push_back(torch::stack(answer.equations, -1).select(1, 0));
     progress.update(n);
   }
-  return {torch::cat(fields).cpu(), torch::cat(residuals_of).cpu()};
+  return {reference_.without_free_means(torch::cat(fields).cpu()),
+          torch::cat(residuals_of).cpu()};
 }
 
 Evaluation Solve::evaluate(torch::nn::Module& module, data::Split split) {
@@ -96,6 +97,7 @@ Evaluation Solve::evaluate(torch::nn::Module& module, data::Split split) {
       result["error_along"] = reference_.error_along(answer.fields, truth);
     }
   }
+  measure(model, result);
   return present(std::move(result));
 }
 
@@ -185,6 +187,7 @@ Evaluation Solve::present(json numbers) const {
                           {"relative L1", numbers.at("relative_l1")}};
   }
   evaluation.metrics.push_back({"residual", numbers.at("residual")});
+  present_own(numbers, evaluation);
   evaluation.numbers = std::move(numbers);
   return evaluation;
 }

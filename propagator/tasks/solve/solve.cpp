@@ -52,13 +52,17 @@ std::map<std::string, std::string> Solve::defaults() const {
 
 void Solve::validate() {
   try {
-    problem_ = pde::Problem::parse(problem_options_.text);
+    problem_ = pde::Problem::parse(problem_options_.text, posed());
   } catch (const pde::ProblemError& error) {
     throw ConfigError("problem." + error.list(), error.what(), error.hint(),
                       error.item());
   }
+  expect_countable(*problem_, "points.per_axis", point_options_.per_axis);
+  expect_countable(*problem_, "points.validation_per_axis",
+                   point_options_.validation_per_axis);
+  expect_countable(*problem_, "eval.per_axis", eval_options_.per_axis);
   conditions_ = SolveConditions(*problem_, hard_constraints_);
-  reference_ = SolveReference(*problem_, eval_options_);
+  reference_ = SolveReference(*problem_, eval_options_, freedoms());
   model_options_->validate(conditions_.seen(domain()));
   if (point_options_.resample_every > 0 && !point_options_.adaptive &&
       point_options_.sampling == pde::Sampling::kGrid) {
@@ -67,14 +71,10 @@ void Solve::validate() {
                       "set points.resample_every=0, points.sampling=sobol, or "
                       "points.adaptive=yes");
   }
-  loss_ = SolveLoss(*problem_, conditions_, loss_options_);
+  loss_ = SolveLoss(*problem_, conditions_, loss_options_, own_terms());
   expect_smooth_enough(*problem_, model_options_->smoothness(),
                        problem_->all_derivatives(), "the problem needs");
   quantities();
-  expect_countable(*problem_, "points.per_axis", point_options_.per_axis);
-  expect_countable(*problem_, "points.validation_per_axis",
-                   point_options_.validation_per_axis);
-  expect_countable(*problem_, "eval.per_axis", eval_options_.per_axis);
 }
 
 std::vector<config::UnusedOption> Solve::unused_options() const {
@@ -121,9 +121,17 @@ std::vector<std::string> Solve::inspect() {
   return lines;
 }
 
+SolveReference::Freedoms Solve::freedoms() const {
+  SolveReference::Freedoms all;
+  for (int64_t f = 0; f < std::ssize(problem_->symbols.fields); ++f) {
+    all.push_back(problem_->freedom_of(f));
+  }
+  return all;
+}
+
 models::FieldDomain Solve::domain() const {
   const auto [low, high] = pde::box_of(*problem_);
-  return {low, high, std::ssize(problem_->symbols.fields), problem_->time()};
+  return {low, high, outputs(), problem_->time()};
 }
 
 TimeWindows Solve::windows() const {

@@ -59,7 +59,22 @@ class Solve : public Task, public Drawing {
 
   const pde::Problem& problem() const { return *problem_; }
 
- private:
+ protected:
+  virtual pde::Posed posed() const { return pde::Posed::kByConditions; }
+  // Terms of the loss beside those of the problem; asked for by `validate`.
+  virtual std::vector<OwnTerm> own_terms() { return {}; }
+  // What a test of one kind measures beside errors and residuals.
+  virtual void measure(models::FieldNet&, nlohmann::json& /*numbers*/) {}
+  // What it says of that, in the table and below it.
+  virtual void present_own(const nlohmann::json& /*numbers*/,
+                           Evaluation&) const {}
+  // What a test takes no notice of in each field.
+  virtual SolveReference::Freedoms freedoms() const;
+  // Of the network: the fields, and what a task asks of it besides.
+  virtual int64_t outputs() const {
+    return std::ssize(problem_->symbols.fields);
+  }
+
   models::FieldDomain domain() const;
   TimeWindows windows() const;
   // Points (N, D) as windows (N, T, D), on the device.
@@ -79,7 +94,7 @@ class Solve : public Task, public Drawing {
   // At the test points.
   Answer answer_of(models::FieldNet& model) const;
   std::optional<SolvePlane> plane() const {
-    return SolvePlane::of(*problem_, eval_options_.per_axis);
+    return SolvePlane::of(reference_.grid(), problem_->time());
   }
   // Its fields beside the solution.
   report::FieldMaps maps_of(const Answer& answer, const SolvePlane& plane);

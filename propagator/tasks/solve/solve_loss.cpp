@@ -17,19 +17,34 @@ constexpr const char* kWeights = "weights";  // in a checkpoint
 // A weight goes to 1e8 at most.
 constexpr double kMinLogVariance = -18.4;
 
+// Mean squares (K) and what is added to some of them.
+Tensor with_added(const Tensor& squares, const std::vector<Tensor>& added) {
+  if (std::ranges::none_of(added, &Tensor::defined)) return squares;
+  std::vector<Tensor> all;
+  for (const auto& one : added) {
+    all.push_back(one.defined() ? one : torch::zeros({}, squares.options()));
+  }
+  return squares + torch::stack(all);
+}
+
 }  // namespace
 
 SolveLoss::SolveLoss(const pde::Problem& problem,
                      const SolveConditions& conditions,
-                     const SolveLossOptions& options)
+                     const SolveLossOptions& options, std::vector<OwnTerm> own)
     : problem_(&problem),
       options_(options),
+      own_(std::move(own)),
       names_{"equation"},
       configured_{options.equation} {
   for (const auto* condition : conditions.learned()) {
     names_.push_back(conditions.name_of(*condition));
     configured_.push_back(conditions.is_initial(*condition) ? options.initial
                                                             : options.boundary);
+  }
+  for (const auto& term : own_) {
+    names_.push_back(term.name);
+    configured_.push_back(term.weight);
   }
   if (options_.causality > 0 && problem.time() < 0) {
     throw ConfigError("loss.causality", "the problem has no time",
@@ -94,14 +109,20 @@ train::Loss SolveLoss::at(torch::nn::Module& module, const SolvePoints& points,
   if (positions.size(0) < windows.size(0)) {
     where = positions.to(runtime_.device);
   }
+  auto& model = models::as_field_net(module);
   const auto left = residuals_.everywhere(
-      models::as_field_net(module),
-      where ? windows.index_select(0, *where) : windows, points.faces());
+      model, where ? windows.index_select(0, *where) : windows, points.faces());
   std::vector<std::vector<Tensor>> residuals{
       training ? in_order_of_time(left.equations, points, where)
                : left.equations};
   residuals.insert(residuals.end(), left.faces.begin(), left.faces.end());
-  const auto terms = mean_squares_(residuals);
+  std::vector<Tensor> added(residuals.size());
+  for (const auto& term : own_) {
+    auto own = term.left(model, split);
+    residuals.push_back(std::move(own.residuals));
+    added.push_back(own.added);
+  }
+  const auto terms = with_added(mean_squares_(residuals), added);
   train::Loss loss;
   auto weights = training ? weights_ : fixed_weights_;
   if (training && is_learned()) {
@@ -156,6 +177,10 @@ void SolveLoss::rebalance(models::FieldNet& model, const SolvePoints& points,
   for (const auto& face : points.faces()) {
     terms.emplace_back(
         [&] { return residuals_.of_faces(model, {face}).front(); });
+  }
+  for (const auto& term : own_) {
+    terms.emplace_back(
+        [&] { return term.left(model, data::Split::kTrain).residuals; });
   }
   std::vector<Tensor> trained = model.parameters();
   std::erase_if(trained, [](const Tensor& p) { return !p.requires_grad(); });

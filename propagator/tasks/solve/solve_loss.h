@@ -1,5 +1,6 @@
 #pragma once
 
+#include <functional>
 #include <optional>
 #include <string>
 #include <vector>
@@ -12,6 +13,19 @@
 
 namespace propagator::tasks {
 
+// A term of the loss beside those of the problem, such as one of readings.
+struct OwnTerm {
+  // Its loss is the mean square of the residuals and what is added to it.
+  struct Left {
+    std::vector<torch::Tensor> residuals;
+    torch::Tensor added = {};  // a scalar; undefined: nothing
+  };
+
+  std::string name;
+  double weight = 1;
+  std::function<Left(models::FieldNet&, data::Split)> left;
+};
+
 // What the training of a solution descends on: the weighted sum of the mean
 // squares of residuals, those of the equations together and those of each
 // learned condition. Weights may be balanced or learned as training goes on,
@@ -22,14 +36,14 @@ class SolveLoss {
   // Problem and conditions must outlive it. ConfigError if the options
   // contradict one another or the problem.
   SolveLoss(const pde::Problem& problem, const SolveConditions& conditions,
-            const SolveLossOptions& options);
+            const SolveLossOptions& options, std::vector<OwnTerm> own = {});
   // Before it is asked for anything but names and the weights of a new model.
   void prepare(pde::Derivatives derivatives, int64_t seed,
                const Runtime& runtime);
 
   // Of time, that causality takes; 0: none.
   int64_t slabs() const { return options_.causality > 0 ? options_.slabs : 0; }
-  // Equation first, then the conditions that are learned.
+  // Equation first, then the conditions that are learned, then the own ones.
   const std::vector<std::string>& term_names() const { return names_; }
   const pde::Residuals& residuals() const { return residuals_; }
 
@@ -68,6 +82,7 @@ class SolveLoss {
 
   const pde::Problem* problem_ = nullptr;
   SolveLossOptions options_;
+  std::vector<OwnTerm> own_;
   std::vector<std::string> names_;
   std::vector<double> configured_;  // weights of the terms
   int64_t seed_ = 0;

@@ -5,7 +5,6 @@
 #include <algorithm>
 
 #include "propagator/core/log.h"
-#include "propagator/pde/residual/problem_box.h"
 #include "propagator/report/report.h"
 
 namespace propagator::tasks {
@@ -13,8 +12,29 @@ namespace propagator::tasks {
 using nlohmann::json;
 using torch::Tensor;
 
-Tensor SolveReference::points() const {
-  return pde::cell_centres(pde::box_of(*problem_), options_.per_axis);
+Tensor SolveReference::without_free_means(const Tensor& fields) const {
+  std::vector<Tensor> columns;
+  for (size_t f = 0; f < freedoms_.size(); ++f) {
+    auto column = fields.select(1, static_cast<int64_t>(f));
+    switch (freedoms_[f]) {
+      case pde::Freedom::kNone:
+        break;
+      case pde::Freedom::kConstant:
+        column = column - column.mean();
+        break;
+      case pde::Freedom::kFunctionOfTime: {
+        const auto by_time = column.reshape(grid_.shape());
+        std::vector<int64_t> others;
+        for (int64_t v = 0; v < by_time.dim(); ++v) {
+          if (v != problem_->time()) others.push_back(v);
+        }
+        column = (by_time - by_time.mean(others, true)).flatten();
+        break;
+      }
+    }
+    columns.push_back(column);
+  }
+  return torch::stack(columns, 1);
 }
 
 const pde::Reference* SolveReference::find() {
@@ -26,6 +46,7 @@ const pde::Reference* SolveReference::find() {
       log::info("no exact solution is given: looking for a numerical one");
     }
     found_ = pde::reference_at(*problem_, points());
+    found_->fields = without_free_means(found_->fields);
     return &*found_;
   } catch (const std::exception& error) {
     none_ = error.what();
@@ -52,11 +73,10 @@ json SolveReference::classical(double error) {
 json SolveReference::error_along(const Tensor& answer,
                                  const Tensor& truth) const {
   const int64_t along = std::max<int64_t>(0, problem_->time());
-  const auto shape =
-      std::vector<int64_t>(problem_->domain.size(), options_.per_axis);
+  const auto shape = grid_.shape();
   const auto squares = [&](const Tensor& x) {
     auto sums = x.to(torch::kFloat64).square().sum(-1).view(shape);
-    return sums.movedim(along, 0).reshape({options_.per_axis, -1}).sum(1);
+    return sums.movedim(along, 0).reshape({grid_.size(along), -1}).sum(1);
   };
   // Not by the truth there, which may pass through zero.
   return report::numbers(

@@ -6,20 +6,43 @@
 
 #include "propagator/pde/reference/classical_answer.h"
 #include "propagator/tasks/solve/solve_options.h"
+#include "propagator/tasks/solve/test_grid.h"
 
 namespace propagator::tasks {
 
-// What a solution is tested against, at the centres of cells, `eval.per_axis`
-// along each variable: the exact solution, or one of a classical method.
+// What a solution is tested against, at the points of a grid: fields that are
+// given there, the exact solution, or one of a classical method.
 class SolveReference {
  public:
-  SolveReference() = default;
-  // The problem must outlive it.
-  SolveReference(const pde::Problem& problem, const SolveEvalOptions& options)
-      : problem_(&problem), options_(options) {}
+  // What is free of each field.
+  using Freedoms = std::vector<pde::Freedom>;
 
-  torch::Tensor points() const;  // (N, D)
-  // The solution there, if one is to be had; found once.
+  SolveReference() = default;
+  // At the centres of `eval.per_axis` cells along each variable. The problem
+  // must outlive it.
+  SolveReference(const pde::Problem& problem, const SolveEvalOptions& options,
+                 Freedoms freedoms)
+      : problem_(&problem),
+        options_(options),
+        freedoms_(std::move(freedoms)),
+        grid_(TestGrid::centres(problem, options.per_axis)) {}
+  // Fields (N, F) at the points of another grid.
+  SolveReference(const pde::Problem& problem, const SolveEvalOptions& options,
+                 Freedoms freedoms, TestGrid grid, const torch::Tensor& fields)
+      : problem_(&problem),
+        options_(options),
+        freedoms_(std::move(freedoms)),
+        grid_(std::move(grid)),
+        found_(
+            pde::Reference{.fields = without_free_means(fields), .error = 0}) {}
+
+  const TestGrid& grid() const { return grid_; }
+  torch::Tensor points() const { return grid_.points(); }  // (N, D)
+  // Fields (N, F) there without what the problem leaves free of them: where a
+  // constant, as of a pressure, their mean; where a function of time, that at
+  // each time.
+  torch::Tensor without_free_means(const torch::Tensor& fields) const;
+  // The solution there, so, if one is to be had; found once.
   const pde::Reference* find();
   // What a classical method needs for an error like ours; empty if none does.
   nlohmann::json classical(double error);
@@ -31,6 +54,8 @@ class SolveReference {
  private:
   const pde::Problem* problem_ = nullptr;
   SolveEvalOptions options_;
+  Freedoms freedoms_;
+  TestGrid grid_;
   std::optional<pde::Reference> found_;
   std::string none_;  // why there is none
 };

@@ -1,0 +1,209 @@
+#include "propagator/tasks/reconstruct/reconstruct.h"
+
+#include <fmt/ranges.h>
+#include <torch/utils.h>
+
+#include <algorithm>
+#include <cmath>
+#include <numeric>
+
+#include "propagator/core/error.h"
+#include "propagator/tasks/reconstruct/scaled_net.h"
+
+namespace propagator::tasks {
+namespace {
+
+using models::FieldNet;
+using torch::Tensor;
+
+// Of a field that is the same everywhere, as far as was read.
+constexpr double kLeastSpread = 1e-12;
+// A predicted standard deviation is this share of the spread at least.
+constexpr double kMinLogVariance = -23;  // 1e-5
+
+}  // namespace
+
+void Reconstruct::describe(config::Schema& s) {
+  Solve::describe(s);
+  s.section("sensors", sensor_options_);
+  s.section("truth", truth_options_);
+  s.section("loss", reading_loss_, config::Role::kLoss);
+}
+
+std::map<std::string, std::string> Reconstruct::defaults() const {
+  auto all = Solve::defaults();
+  all["model.name"] = kReconstructor;
+  all["eval.classical"] = "no";
+  return all;
+}
+
+void Reconstruct::validate() {
+  measured_.clear();
+  try {
+    const auto problem =
+        pde::Problem::parse(problem_options_.text, posed());
+    const auto& names = problem.symbols.fields;
+    for (const auto& field : sensor_options_.fields) {
+      const auto found = std::ranges::find(names, field);
+      if (found == names.end()) {
+        throw ConfigError(
+            "sensors.fields", fmt::format("the problem has no field {}", field),
+            config::did_you_mean(
+                field, names,
+                fmt::format("it has {}", fmt::join(names, ", "))));
+      }
+      measured_.push_back(found - names.begin());
+    }
+    if (measured_.empty()) {
+      measured_.resize(names.size());
+      std::iota(measured_.begin(), measured_.end(), 0);
+    }
+  } catch (const pde::ProblemError&) {
+    // Solve::validate says so, with its place.
+  }
+  std::ranges::sort(measured_);
+  Solve::validate();
+  const bool drawn = sensor_options_.file.empty();
+  if (!drawn && sensor_options_.noise > 0) {
+    throw ConfigError("sensors.noise",
+                      "readings of a file have their own noise",
+                      "leave out sensors.noise or sensors.file");
+  }
+}
+
+std::vector<std::string> Reconstruct::inspect() {
+  auto lines = Solve::inspect();
+  std::vector<std::string> names;
+  for (const int64_t f : measured_) {
+    names.push_back(problem_->symbols.fields[static_cast<size_t>(f)]);
+  }
+  lines.push_back(
+      fmt::format("{} sensors that train, {} that validate; read: {}",
+                  sensors_.training.count(), sensors_.held_out.count(),
+                  fmt::join(names, ", ")));
+  return lines;
+}
+
+int64_t Reconstruct::outputs() const {
+  return Solve::outputs() + (predicts_variance() ? std::ssize(measured_) : 0);
+}
+
+SolveReference::Freedoms Reconstruct::freedoms() const {
+  auto all = Solve::freedoms();
+  for (const int64_t f : measured_) {
+    all[static_cast<size_t>(f)] = pde::Freedom::kNone;
+  }
+  return all;
+}
+
+void Reconstruct::prepare(int64_t seed, const Runtime& runtime) {
+  if (!truth_options_.file.empty()) {
+    const auto truth = read_gridded_fields(truth_options_.file, *problem_);
+    const auto tested =
+        snapshots_of(truth, problem_->time(), truth_options_.snapshots);
+    reference_ = SolveReference(*problem_, eval_options_, freedoms(),
+                                tested.grid, tested.fields);
+    if (sensor_options_.file.empty()) {
+      sensors_ = sensors_on_grid(truth, sensor_options_, measured_, seed);
+    }
+  } else if (sensor_options_.file.empty()) {
+    sensors_ = sensors_of_solution(*problem_, sensor_options_, measured_, seed);
+  }
+  if (!sensor_options_.file.empty()) {
+    sensors_ = read_readings(*problem_, sensor_options_, measured_, seed);
+  }
+  Solve::prepare(seed, runtime);
+  const auto columns = torch::tensor(measured_, torch::kInt64);
+  const auto read = sensors_.training.readings.index_select(1, columns);
+  const auto known = torch::isfinite(read);
+  const auto count = known.sum(0).clamp_min(1);
+  const auto mean = read.nan_to_num(0).sum(0) / count;
+  const auto variance = ((read - mean).nan_to_num(0).square().sum(0) / count);
+  mean_ = mean;
+  spread_ = torch::where(variance.sqrt() > kLeastSpread, variance.sqrt(),
+                         torch::ones_like(variance));
+  training_ = on_device(sensors_.training);
+  held_out_ = on_device(sensors_.held_out.count() > 0 ? sensors_.held_out
+                                                      : sensors_.training);
+}
+
+Reconstruct::Read Reconstruct::on_device(const Sensors& sensors) const {
+  const auto readings =
+      sensors.readings.index_select(1, torch::tensor(measured_, torch::kInt64));
+  const auto known = torch::isfinite(readings);
+  const auto share = static_cast<double>(known.numel()) /
+                     std::max<double>(1, known.sum().item<double>());
+  return {windows_of(sensors.points),
+          readings.nan_to_num(0).to(runtime_.options()),
+          known.to(runtime_.options()),
+          torch::full({}, std::sqrt(share), runtime_.options())};
+}
+
+std::shared_ptr<torch::nn::Module> Reconstruct::make_model() const {
+  return conditions_.build_into(std::make_shared<ScaledNet>(
+      model_options_->make(conditions_.seen(domain())), outputs()));
+}
+
+void Reconstruct::calibrate(torch::nn::Module& model) {
+  auto shift = torch::zeros({outputs()}, torch::kFloat64);
+  auto scale = torch::ones({outputs()}, torch::kFloat64);
+  for (size_t k = 0; k < measured_.size(); ++k) {
+    shift[measured_[k]] = mean_[static_cast<int64_t>(k)];
+    scale[measured_[k]] = spread_[static_cast<int64_t>(k)];
+  }
+  for (const auto& part : model.modules()) {
+    if (auto* scaled = part->as<ScaledNet>()) scaled->set(shift, scale);
+  }
+}
+
+Reconstruct::Misfit Reconstruct::misfit_of(FieldNet& model,
+                                           const Read& at) const {
+  const auto outputs = model.values(at.windows).select(1, 0);  // (M, F + K)
+  const auto columns = torch::tensor(
+      measured_, torch::TensorOptions(torch::kInt64).device(outputs.device()));
+  const auto spread = spread_.to(outputs.options());
+  Misfit misfit{(outputs.index_select(1, columns) - at.readings) / spread *
+                at.known};
+  if (predicts_variance()) {
+    misfit.log_variance =
+        outputs.slice(1, Solve::outputs()).clamp_min(kMinLogVariance);
+  }
+  return misfit;
+}
+
+std::vector<OwnTerm> Reconstruct::own_terms() {
+  return {{"data", reading_loss_.weight,
+           [this](FieldNet& model, data::Split split) {
+             const auto& at =
+                 split == data::Split::kTrain ? training_ : held_out_;
+             const auto misfit = misfit_of(model, at);
+             auto residual = misfit.error * at.share;
+             if (!misfit.log_variance.defined()) {
+               return OwnTerm::Left{{residual}};
+             }
+             const auto& logs = misfit.log_variance;
+             return OwnTerm::Left{{residual * (-0.5 * logs).exp()},
+                                  (logs * at.known).mean() * at.share.square()};
+           }}};
+}
+
+TaskKind reconstruct_kind() {
+  auto kind = solve_kind();
+  kind.help = "given scattered readings of a field, what is it everywhere?";
+  kind.make = [](const config::Document& document) {
+    const auto domain =
+        config::items_of(document.get("problem.domain").value_or(""));
+    return std::make_unique<Reconstruct>(
+        find_kind(models::field_nets(), document, "model.name", kReconstructor)
+            .options(),
+        std::ssize(domain));
+  };
+  kind.claims = [](const config::Document& document) {
+    const auto begins = document.entries().lower_bound("sensors.");
+    return begins != document.entries().end() &&
+           begins->first.starts_with("sensors.");
+  };
+  return kind;
+}
+
+}  // namespace propagator::tasks

@@ -1,0 +1,75 @@
+#pragma once
+
+#include "propagator/tasks/reconstruct/reconstruct_options.h"
+#include "propagator/tasks/reconstruct/sensors.h"
+#include "propagator/tasks/solve/solve.h"
+
+namespace propagator::tasks {
+
+// The network that rebuilds fields unless another is chosen.
+inline constexpr const char* kReconstructor = "pinn";
+
+// Task `reconstruct`: given scattered readings of some fields, what are all of
+// them everywhere? From the PGT paper. The problem of `solve`, whose conditions
+// may be few or none, with one term more in the loss: how far the fields are
+// from what was read. A field that is never read, such as a pressure, follows
+// from the equations.
+class Reconstruct : public Solve {
+ public:
+  using Solve::Solve;
+
+  void describe(config::Schema& schema) override;
+  std::map<std::string, std::string> defaults() const override;
+  void validate() override;
+  std::vector<std::string> inspect() override;
+  void prepare(int64_t seed, const Runtime& runtime) override;
+  std::shared_ptr<torch::nn::Module> make_model() const override;
+  void calibrate(torch::nn::Module& model) override;
+
+ protected:
+  pde::Posed posed() const override { return pde::Posed::kByReadings; }
+  std::vector<OwnTerm> own_terms() override;
+  SolveReference::Freedoms freedoms() const override;
+  int64_t outputs() const override;
+  void measure(models::FieldNet& model, nlohmann::json& numbers) override;
+  void present_own(const nlohmann::json& numbers,
+                   Evaluation& evaluation) const override;
+
+ private:
+  bool predicts_variance() const {
+    return reading_loss_.kind == ReadingLoss::kHeteroscedastic;
+  }
+  // Sensors as training needs them, on the device.
+  struct Read {
+    torch::Tensor windows;   // (M, T, D)
+    torch::Tensor readings;  // (M, K) of the fields that are read
+    torch::Tensor known;     // (M, K), 1 where there is a reading, else 0
+    torch::Tensor share;     // scalar, √(M K / readings)
+  };
+  Read on_device(const Sensors& sensors) const;
+  // How far answers are from readings, (M, K), 0 where there are none, and the
+  // logarithms of the variances that the network expects, undefined if it says
+  // nothing of them; in units of each field's spread.
+  struct Misfit {
+    torch::Tensor error, log_variance = {};
+  };
+  Misfit misfit_of(models::FieldNet& model, const Read& at) const;
+  // By which share of the spread each field is off at sensors, in the mean
+  // square, and how many readings lie in the intervals that were predicted.
+  nlohmann::json fit_of(models::FieldNet& model, const Read& at) const;
+
+  SensorOptions sensor_options_;
+  TruthOptions truth_options_;
+  ReadingLossOptions reading_loss_;
+
+  // Made by `validate`.
+  std::vector<int64_t> measured_;  // fields
+  // Made by `prepare`.
+  SensorSplit sensors_;
+  Read training_, held_out_;
+  torch::Tensor mean_, spread_;  // (K), of what was read
+};
+
+TaskKind reconstruct_kind();
+
+}  // namespace propagator::tasks

@@ -1,0 +1,54 @@
+#include "propagator/tasks/reconstruct/reconstruct_options.h"
+
+#include "propagator/tasks/loss_weight.h"
+
+namespace propagator::tasks {
+
+void SensorOptions::describe(config::Schema& s) {
+  s.field("file", file,
+          {.help = "readings: a .csv, .h5 or .npz with each variable, and some "
+                   "of the fields, by name; beside the configuration",
+           .file = true});
+  s.field("count", count,
+          {.help = "sensors that are used; 0 uses all of a file, or draws 200 "
+                   "from the truth",
+           .min = 0,
+           .max = 10000000,
+           .memory = true});
+  s.field("placement", placement,
+          {.help = "where sensors stand that are drawn from the truth"});
+  s.field("fields", fields,
+          {.help = "fields that are read; if there are none, all of them"});
+  s.field("noise", noise,
+          {.help = "standard deviation of noise added to readings of the "
+                   "truth, in units of each field's own",
+           .min = 0,
+           .max = 10});
+  s.field("held_out", held_out,
+          {.help = "readings that validate, as a share of those that train: "
+                   "taken from a file, drawn besides from a truth",
+           .min = 0,
+           .max = 0.9});
+}
+
+void TruthOptions::describe(config::Schema& s) {
+  s.field("file", file,
+          {.help = "the whole field on a grid, to draw sensors from and to "
+                   "test against: an .h5 or .npz with each variable's places "
+                   "and each field; beside the configuration",
+           .file = true});
+  s.field("snapshots", snapshots,
+          {.help = "times of the grid at which the test is, evenly spread; 0 "
+                   "tests at all of them",
+           .min = 0,
+           .role = config::Role::kEvaluation});
+}
+
+void ReadingLossOptions::describe(config::Schema& s) {
+  s.field("data", weight, loss_weight("weight of the readings"));
+  s.field("readings", kind,
+          {.help = "how readings count: mse, or heteroscedastic, with a "
+                   "variance that the network predicts at each point"});
+}
+
+}  // namespace propagator::tasks

@@ -1,0 +1,99 @@
+#include <fmt/format.h>
+#include <torch/utils.h>
+
+#include <array>
+
+#include "propagator/tasks/reconstruct/reconstruct.h"
+
+// How a rebuilt field is tested.
+
+namespace propagator::tasks {
+namespace {
+
+using nlohmann::json;
+using report::scientific;
+using torch::Tensor;
+
+// Intervals of a normal number: how much of it is inside, and how many standard
+// deviations they reach.
+struct NormalInterval {
+  const char* share;
+  double reach;
+};
+constexpr std::array kIntervals = {NormalInterval{"50", 0.6744897501960817},
+                                   NormalInterval{"90", 1.6448536269514722},
+                                   NormalInterval{"95", 1.959963984540054}};
+
+}  // namespace
+
+json Reconstruct::fit_of(models::FieldNet& model, const Read& at) const {
+  const torch::NoGradGuard no_grad;
+  const auto misfit = misfit_of(model, at);
+  const auto error = misfit.error.to(torch::kFloat64).cpu();
+  const auto known = at.known.to(torch::kFloat64).cpu();
+  json fit{{"readings", known.sum().item<int64_t>()}};
+  for (size_t k = 0; k < measured_.size(); ++k) {
+    const auto column = static_cast<int64_t>(k);
+    const auto count = known.select(1, column).sum().clamp_min(1);
+    fit["error"][problem_->symbols.fields[static_cast<size_t>(measured_[k])]] =
+        (error.select(1, column).square().sum() / count).sqrt().item<double>();
+  }
+  if (!misfit.log_variance.defined()) return fit;
+  const auto deviations =
+      error.abs() *
+      (-0.5 * misfit.log_variance.to(torch::kFloat64).cpu()).exp();
+  for (const auto& [share, reach] : kIntervals) {
+    const auto inside = (deviations <= reach).to(torch::kFloat64) * known;
+    fit["coverage"][share] = (inside.sum() / known.sum()).item<double>();
+  }
+  return fit;
+}
+
+void Reconstruct::measure(models::FieldNet& model, json& numbers) {
+  numbers["residual_mean_square"] =
+      std::pow(numbers.at("residual").get<double>(), 2);
+  numbers["sensors"] = {{"training", sensors_.training.count()},
+                        {"held_out", sensors_.held_out.count()},
+                        {"noise", sensor_options_.noise}};
+  numbers["training_fit"] = fit_of(model, training_);
+  if (sensors_.held_out.count() > 0) {
+    numbers["held_out_fit"] = fit_of(model, held_out_);
+  }
+}
+
+void Reconstruct::present_own(const json& numbers,
+                              Evaluation& evaluation) const {
+  for (const auto& [key, what] :
+       {std::pair{"training_fit", "sensors that trained"},
+        std::pair{"held_out_fit", "sensors held out"}}) {
+    if (!numbers.contains(key)) continue;
+    const auto& fit = numbers.at(key);
+    for (const auto& [field, error] : fit.at("error").items()) {
+      evaluation.table.row(
+          {fmt::format("{}, {}", field, what), scientific(error)});
+    }
+    const auto coverage = fit.value("coverage", json::object());
+    for (const auto& [share, inside] : coverage.items()) {
+      evaluation.table.row(
+          {fmt::format("inside the {} % interval, {}", share, what),
+           fmt::format("{:.1f} %", 100 * inside.get<double>())});
+    }
+  }
+  const auto& sensors = numbers.at("sensors");
+  evaluation.remarks.push_back(fmt::format(
+      "{} sensors; their errors are root mean squares in units of the "
+      "readings' standard deviation",
+      sensors.at("training").get<int64_t>()));
+  const auto& fields = problem_->symbols.fields;
+  const auto freedom = freedoms();
+  for (size_t f = 0; f < fields.size(); ++f) {
+    if (freedom[f] == pde::Freedom::kNone) continue;
+    evaluation.remarks.push_back(fmt::format(
+        "{} is known up to {}: it is compared without its mean{}", fields[f],
+        freedom[f] == pde::Freedom::kConstant ? "a constant"
+                                              : "a function of time",
+        freedom[f] == pde::Freedom::kConstant ? "" : " at each time"));
+  }
+}
+
+}  // namespace propagator::tasks

@@ -1,0 +1,59 @@
+#pragma once
+
+#include <filesystem>
+#include <vector>
+
+#include "propagator/pde/text/problem.h"
+#include "propagator/tasks/reconstruct/reconstruct_options.h"
+#include "propagator/tasks/solve/test_grid.h"
+
+namespace propagator::tasks {
+
+// Readings at points of a problem's domain, in float64 on the CPU. A field
+// that was not read at a point is NaN there.
+struct Sensors {
+  torch::Tensor points;    // (M, D)
+  torch::Tensor readings;  // (M, F)
+
+  int64_t count() const { return points.size(0); }
+  // Rows by their numbers.
+  Sensors rows(const std::vector<int64_t>& numbers) const;
+};
+
+// Those that train, and those that validate; the latter may be none.
+struct SensorSplit {
+  Sensors training, held_out;
+};
+
+// Readings of these fields in a file, split by the seed. DataError if the file
+// has none of them, or says what cannot be: a point outside the domain, a
+// number that is infinite.
+SensorSplit read_readings(const pde::Problem& problem,
+                          const SensorOptions& options,
+                          const std::vector<int64_t>& measured, int64_t seed);
+
+// Fields on a grid in a file: each variable's places under its name, and each
+// field's values over all of them, with the variables in the problem's order or
+// the other way round. DataError unless that is so and it is inside the domain.
+struct GriddedFields {
+  TestGrid grid;
+  torch::Tensor fields;  // (N, F)
+};
+GriddedFields read_gridded_fields(const std::filesystem::path& path,
+                                  const pde::Problem& problem);
+// Some of its times, evenly spread; 0: all.
+GriddedFields snapshots_of(const GriddedFields& all, int64_t time,
+                           int64_t count);
+
+// Sensors at nodes of the grid.
+SensorSplit sensors_on_grid(const GriddedFields& truth,
+                            const SensorOptions& options,
+                            const std::vector<int64_t>& measured, int64_t seed);
+// Sensors anywhere in the domain, reading the problem's exact solution, or a
+// numerical one where it has none. NumericalError if there is none.
+SensorSplit sensors_of_solution(const pde::Problem& problem,
+                                const SensorOptions& options,
+                                const std::vector<int64_t>& measured,
+                                int64_t seed);
+
+}  // namespace propagator::tasks

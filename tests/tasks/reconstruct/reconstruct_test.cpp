@@ -1,0 +1,133 @@
+#include "propagator/tasks/reconstruct/reconstruct.h"
+
+#include <torch/utils.h>
+
+#include "propagator/run/run.h"
+#include "tasks/training.h"
+#include "testing.h"
+
+namespace propagator::tasks {
+namespace {
+
+using testing::kDouble;
+using testing::prepared_model;
+using torch::Tensor;
+
+run::Experiment rod_with(const std::string& more) {
+  auto document = config::Document::from_text(
+      "task: reconstruct\nprecision: fp64\nproblem:\n"
+      "  domain: ['x in [0, 1]', 't in [0, 1]']\n  fields: u\n"
+      "  equations: [u_t = 0.1*u_xx]\n"
+      "  exact: [u = 3 + exp(-0.1*pi^2*t)*sin(pi*x)]\n"
+      "sensors: {count: 40}\n"
+      "model: {name: pinn, width: 12, layers: 2}\n"
+      "points: {per_axis: 8, validation_per_axis: 5}\neval: {per_axis: 20}\n" +
+          more,
+      "test");
+  return run::Experiment(document);
+}
+
+TEST(TasksReconstruct, AFieldIsRebuiltFromReadingsAndItsEquationAlone) {
+  const testing::TemporaryFolder folder;
+  const auto e = rod_with("train: {max_steps: 40, checkpoint_every: 40}\n");
+  const auto checkpoint =
+      testing::trained_to(40, e, kDouble, folder / "run", {});
+  const auto model = e.make_model(kDouble);
+  run::set_weights(e.task(), *model, checkpoint.best, "test");
+  const auto numbers = e.task().evaluate(*model, data::Split::kTest).numbers;
+  // The field goes from 3 to 4: 3 everywhere is off by 0.15.
+  EXPECT_LT(numbers.at("relative_l2").get<double>(), 3e-3) << numbers;
+  EXPECT_LT(numbers.at("held_out_fit").at("error").at("u").get<double>(), 0.03);
+}
+
+TEST(TasksReconstruct, ItsDataTermIsTheMeanSquareInUnitsOfTheSpread) {
+  const auto e = rod_with("");
+  const auto model = prepared_model(e);
+  const auto loss =
+      e.task().loss(*model, data::Split::kTrain,
+                    torch::arange(e.task().size(data::Split::kTrain)));
+  ASSERT_EQ(loss.terms.back().name, "data");
+  const auto sensors =
+      sensors_of_solution(dynamic_cast<const Solve&>(e.task()).problem(),
+                          {.count = 40}, {0}, 0)
+          .training;
+  const auto u = sensors.readings.select(1, 0);
+  const auto answers = models::as_field_net(*model)
+                           .values(sensors.points.unsqueeze(1))
+                           .flatten();
+  const auto expected = (answers - u).square().mean() / u.var(0, false);
+  EXPECT_TRUE(testing::near(loss.terms.back().value, expected, {0, 1e-12}));
+}
+
+TEST(TasksReconstruct, ANewModelAnswersInTheSizeOfTheReadings) {
+  const auto e = rod_with("");
+  const auto model = prepared_model(e);
+  e.task().calibrate(*model);
+  const auto answers = models::as_field_net(*model).values(
+      torch::rand({50, 1, 2}, torch::kFloat64));
+  EXPECT_NEAR(answers.mean().item<double>(), 3.4, 0.5);
+}
+
+TEST(TasksReconstruct, AVarianceIsPredictedBesideEachFieldThatIsRead) {
+  const auto e = rod_with("loss: {readings: heteroscedastic}\n");
+  const auto model = prepared_model(e);
+  const auto answers = models::as_field_net(*model).values(
+      torch::rand({7, 1, 2}, torch::kFloat64));
+  EXPECT_EQ(answers.size(-1), 2);
+  const auto all = torch::arange(e.task().size(data::Split::kTrain));
+  const auto loss = e.task().loss(*model, data::Split::kTrain, all);
+  // By hand: the mean of log variance + error² / variance.
+  const auto sensors =
+      sensors_of_solution(dynamic_cast<const Solve&>(e.task()).problem(),
+                          {.count = 40}, {0}, 0)
+          .training;
+  const auto u = sensors.readings.select(1, 0);
+  const auto at = models::as_field_net(*model)
+                      .values(sensors.points.unsqueeze(1))
+                      .squeeze(1);
+  const auto logs = at.select(1, 1);
+  const auto squares = (at.select(1, 0) - u).square() / u.var(0, false);
+  EXPECT_TRUE(testing::near(loss.terms.back().value,
+                            (logs + squares * (-logs).exp()).mean(),
+                            {0, 1e-12}));
+  const auto numbers = e.task().evaluate(*model, data::Split::kTest).numbers;
+  const auto& coverage = numbers.at("held_out_fit").at("coverage");
+  EXPECT_LE(coverage.at("50").get<double>(), coverage.at("95").get<double>());
+}
+
+TEST(TasksReconstruct, APressureIsComparedWithoutItsMean) {
+  // p is named by its derivative alone.
+  const std::string problem =
+      "task: reconstruct\nprecision: fp64\nproblem:\n"
+      "  domain: ['x in [0, 1]', 't in [0, 1]']\n  fields: u, p\n"
+      "  equations: [u_t = -p_x, u_x = 0]\n"
+      "  exact: [u = sin(t), p = 7 - x*cos(t)]\n"
+      "model: {name: pinn, width: 8}\neval: {per_axis: 10}\n";
+  for (const bool read : {false, true}) {
+    const run::Experiment e(config::Document::from_text(
+        problem + (read ? "sensors: {count: 20}\n"
+                        : "sensors: {count: 20, fields: [u]}\n"),
+        "test"));
+    auto model = prepared_model(e);
+    const auto evaluation = e.task().evaluate(*model, data::Split::kTest);
+    const bool said =
+        std::ranges::any_of(evaluation.remarks, [](const std::string& remark) {
+          return remark.starts_with("p is known up to a function of time");
+        });
+    EXPECT_EQ(said, !read);
+  }
+}
+
+TEST(TasksReconstruct, AFieldThatTheProblemDoesNotHaveIsNotRead) {
+  try {
+    rod_with("sensors: {fields: [v]}\n");
+    FAIL();
+  } catch (const ConfigError& error) {
+    EXPECT_NE(std::string(error.what()).find("the problem has no field v"),
+              std::string::npos)
+        << error.what();
+  }
+}
+
+}  // namespace
+}  // namespace propagator::tasks
