@@ -4,6 +4,7 @@
 #include "propagator/kernels/encoder/causal_attention.h"
 #include "propagator/kernels/encoder/collapse.h"
 #include "propagator/kernels/encoder/layer_norm.h"
+#include "propagator/kernels/greens/green_attention.h"
 #include "propagator/kernels/jet/jet_attention.h"
 #include "propagator/kernels/jet/jet_scan.h"
 #include "propagator/kernels/jet/jet_wavelet.h"
@@ -13,8 +14,8 @@
 namespace propagator::kernels {
 
 // The CUDA side of the fused operators: the same contracts as in their own
-// headers, for tensors on a CUDA device. cuda.cpp and jet_cuda.cpp unpack
-// tensors and call the .cu files, which know pointers and a stream and no
+// headers, for tensors on a CUDA device. cuda.cpp, green_cuda.cpp and
+// jet_cuda.cpp unpack tensors and call the .cu files, which know pointers and a stream and no
 // libtorch; product_cuda.cpp calls the product library. In a build without CUDA
 // no_cuda.cpp takes their place and says that there is nothing to call.
 torch::Tensor adam_cuda(torch::Tensor w, const torch::Tensor& grad,
@@ -45,6 +46,12 @@ Collapsed collapse_cuda(const torch::Tensor& w, const torch::Tensor& encoding);
 void collapse_backward_cuda(torch::Tensor dw, const torch::Tensor& dweight,
                             const torch::Tensor& doffset,
                             const torch::Tensor& encoding);
+
+bool green_attention_cuda_fits(const torch::Tensor& q);
+GreenForward green_attention_cuda(const GreenInputs& in);
+GreenGradients green_attention_backward_cuda(const torch::Tensor& grad,
+                                             const GreenInputs& in,
+                                             const GreenForward& forward);
 
 struct JetAttentionGradients {
   torch::Tensor q, kv;

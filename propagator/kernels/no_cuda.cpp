@@ -44,6 +44,13 @@ void collapse_backward_cuda(torch::Tensor, const torch::Tensor&,
                             const torch::Tensor&, const torch::Tensor&) {
   no_cuda();
 }
+bool green_attention_cuda_fits(const torch::Tensor&) { return false; }
+GreenForward green_attention_cuda(const GreenInputs&) { no_cuda(); }
+GreenGradients green_attention_backward_cuda(const torch::Tensor&,
+                                             const GreenInputs&,
+                                             const GreenForward&) {
+  no_cuda();
+}
 bool jet_attention_cuda_fits(const torch::Tensor&, int64_t, const JetOrders&) {
   return false;
 }

@@ -54,6 +54,9 @@ torch::Tensor MultiHeadAttentionImpl::forward(const torch::Tensor& x,
     return prefix_attention(x, bias.prefix);
   }
   const auto [q, k, v] = project(x);
+  if (kernel == AttentionKernel::kGreen) {
+    return output_(merge(attend(q, k, v, bias)));
+  }
   return output_(merge(
       kernel == AttentionKernel::kCausal
           ? kernels::causal_attention(q, k, v, bias.prefix, bias.sees_itself)

@@ -88,6 +88,14 @@ AttentionBias AttentionBias::rope(const Tensor& frequencies,
   return bias;
 }
 
+AttentionBias AttentionBias::greens(const kernels::GreenTerm& green,
+                                    const AttentionCoordinates& at) {
+  AttentionBias bias;
+  bias.green = green;
+  bias.at = at;
+  return bias;
+}
+
 AttentionBias AttentionBias::of(LogitFunction logits,
                                 const AttentionCoordinates& at) {
   AttentionBias bias;
@@ -98,7 +106,7 @@ AttentionBias AttentionBias::of(LogitFunction logits,
 
 bool AttentionBias::by_number() const {
   return !padding.defined() && !slopes.defined() && !frequencies.defined() &&
-         !logits;
+         !green && !logits;
 }
 
 Tensor AttentionBias::added(int64_t queries, int64_t key_count,
@@ -128,6 +136,10 @@ Tensor AttentionBias::added(int64_t queries, int64_t key_count,
     add(torch::zeros(hidden.sizes(), options).masked_fill(hidden, kHidden));
   }
   if (slopes.defined()) add(alibi_logits(slopes, at));
+  if (green) {
+    add(kernels::green_logits(*green, at.queries, at.keys, padding)
+            .to(options.dtype()));
+  }
   if (logits) add(logits(at));
   return sum;
 }

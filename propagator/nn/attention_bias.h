@@ -3,6 +3,9 @@
 #include <torch/types.h>
 
 #include <functional>
+#include <optional>
+
+#include "propagator/kernels/greens/green_function.h"
 
 namespace propagator::nn {
 
@@ -27,6 +30,8 @@ using LogitFunction =
 //   padding: keys of a batch row that are hidden
 //   slopes: ALiBi, b_ij = -m_h |p_i - p_j|
 //   frequencies: RoPE, R rotates pairs of channels by angles p · frequency
+//   green: the logarithm of a Green's function of the coordinates; its global
+//     tokens have b_ij = 0
 //   logits: any function of the coordinates
 // Coordinates enter as constants. A query must have a visible key.
 struct AttentionBias {
@@ -38,6 +43,7 @@ struct AttentionBias {
   torch::Tensor padding;      // (B, Tk) bool
   torch::Tensor slopes;       // (H, 1, 1)
   torch::Tensor frequencies;  // (A, D / 2)
+  std::optional<kernels::GreenTerm> green;
   LogitFunction logits;
   AttentionCoordinates at;
 
@@ -51,6 +57,8 @@ struct AttentionBias {
                              const AttentionCoordinates& at);
   static AttentionBias rope(const torch::Tensor& frequencies,
                             const AttentionCoordinates& at);
+  static AttentionBias greens(const kernels::GreenTerm& green,
+                              const AttentionCoordinates& at);
   static AttentionBias of(LogitFunction logits, const AttentionCoordinates& at);
 
   // Whether it depends on the numbers of queries and keys alone.

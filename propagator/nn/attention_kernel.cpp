@@ -1,6 +1,7 @@
 #include "propagator/nn/attention_kernel.h"
 
 #include "propagator/kernels/encoder/causal_attention.h"
+#include "propagator/kernels/greens/green_attention.h"
 #include "propagator/kernels/jet/jet_attention.h"
 #include "propagator/kernels/set/set_attention.h"
 #include "propagator/nn/folding.h"
@@ -14,11 +15,26 @@ using Form = AttentionCase::Form;
 using Keys = AttentionBias::Keys;
 using Kernel = AttentionKernel;
 
+// A Green's function and padding are all that the kernel knows. `head` is
+// (B, …, T, D).
+bool green_pays(const AttentionBias& bias, const torch::Tensor& head) {
+  if (!bias.green) return false;
+  auto rest = bias;
+  rest.green.reset();
+  rest.padding = torch::Tensor();
+  return rest.by_number() && bias.keys == Keys::kAll && bias.window == 0 &&
+         kernels::has_green_attention(head);
+}
+
 AttentionKernel for_tokens(const AttentionBias& bias,
                            const AttentionCase& asked) {
   const bool known = bias.by_number() && bias.window == 0;
-  if (!known || asked.work == AttentionWork::kFullMask)
-    return Kernel::kReference;
+  if (asked.work == AttentionWork::kFullMask) return Kernel::kReference;
+  const int64_t depth = asked.x.size(2) / asked.heads;
+  if (green_pays(bias, asked.x.narrow(2, 0, depth).unsqueeze(1))) {
+    return Kernel::kGreen;
+  }
+  if (!known) return Kernel::kReference;
   if (bias.keys == Keys::kCausal) return Kernel::kCausal;
   if (bias.keys != Keys::kPrefix) return Kernel::kReference;
   return folding_pays(asked.heads, bias.prefix, asked.x.size(2))
@@ -46,7 +62,7 @@ bool has_padding_alone(const AttentionBias& bias) {
 // The kernel adds a constant to the scores of every window.
 AttentionKernel for_windows(const AttentionBias& bias,
                             const AttentionCase& asked) {
-  const bool known = asked.orders && !bias.logits;
+  const bool known = asked.orders && !bias.logits && !bias.green;
   return known &&
                  kernels::has_jet_attention(asked.x, asked.heads, *asked.orders)
              ? Kernel::kJet
@@ -76,6 +92,13 @@ AttentionKernel choose_attention_kernel(const AttentionBias& bias,
       return for_windows(bias, asked);
   }
   return Kernel::kReference;
+}
+
+torch::Tensor attend(const torch::Tensor& q, const torch::Tensor& k,
+                     const torch::Tensor& v, const AttentionBias& bias) {
+  if (!green_pays(bias, q)) return attention_reference(q, k, v, bias);
+  return kernels::green_attention(q, k, v, *bias.green,
+                                  {bias.at.queries, bias.at.keys, bias.padding});
 }
 
 }  // namespace propagator::nn

@@ -16,6 +16,7 @@ enum class AttentionKernel {
   kPrefix,        // keys and values of the visible prefix alone
   kFoldedPrefix,  // the same, with queries and output folded into them
   kCausal,        // queries in blocks, each against the keys it attends to
+  kGreen,         // keys as they pass by, with Γ computed (green_attention.h)
   kFusedLayer,    // a whole encoder layer as one node (fused_layer.h)
   kSet,           // one pass over each set and head (set_attention.h)
   kPackedSets,    // a whole set layer without padding (fused_set_layer.h)
@@ -46,5 +47,12 @@ struct AttentionCase {
 // The one place where the kernel is chosen.
 AttentionKernel choose_attention_kernel(const AttentionBias& bias,
                                         const AttentionCase& asked);
+
+// Attention of heads, q (B, H, Tq, D), k and v (B, H, Tk, D) → (B, H, Tq, D): by
+// the kernel for Green's functions where there is one and the bias is all that
+// it knows, else attention_reference. Queries and keys may be different sets,
+// as in cross-attention.
+torch::Tensor attend(const torch::Tensor& q, const torch::Tensor& k,
+                     const torch::Tensor& v, const AttentionBias& bias);
 
 }  // namespace propagator::nn

@@ -1,0 +1,193 @@
+#include <ATen/Dispatch.h>
+#include <ATen/Parallel.h>
+
+#include <cmath>
+#include <limits>
+
+#include "propagator/kernels/greens/green_attention.h"
+#include "propagator/kernels/greens/green_tiles.h"
+
+namespace propagator::kernels {
+namespace {
+
+using torch::Tensor;
+
+// Rows less the first, and the same as columns, filled up with zeros.
+struct Rows {
+  Tensor rows, across;
+
+  Rows(const Tensor& x, int64_t length)
+      : rows(x - x.narrow(2, 0, 1)),
+        across(torch::constant_pad_nd(rows, {0, 0, 0, length - x.size(2)})
+                   .transpose(2, 3)
+                   .contiguous()) {}
+};
+
+template <class Real>
+GreenTiles<Real> tiles_of(const GreenInputs& in, const Rows& k, const Rows& v) {
+  return {.heads = in.q.size(1),
+          .query_count = in.q.size(2),
+          .key_count = in.k.size(2),
+          .depth = in.q.size(3),
+          .query = in.q.data_ptr<Real>(),
+          .key = k.rows.data_ptr<Real>(),
+          .value = v.rows.data_ptr<Real>(),
+          .key_across = k.across.data_ptr<Real>(),
+          .value_across = v.across.data_ptr<Real>(),
+          .query_places = in.query_places.data_ptr<Real>(),
+          .key_places = in.key_places.data_ptr<Real>(),
+          .query_length = in.query_places.size(2),
+          .key_length = in.key_places.size(2),
+          .settings = in.settings,
+          .green = {in.settings, in.parameters.data_ptr<Real>()},
+          .scale = static_cast<Real>(
+              1 / std::sqrt(static_cast<double>(in.q.size(3))))};
+}
+
+// Calls work(b, n) for every case and each of `count` tiles, on all threads.
+template <class Work>
+void for_tiles(int64_t cases, int64_t count, const Work& work) {
+  at::parallel_for(0, cases * count, 1, [&](int64_t begin, int64_t end) {
+    for (int64_t at = begin; at < end; ++at) work(at / count, at % count);
+  });
+}
+
+// One run of queries against all keys.
+template <class Real>
+void forward_queries(const GreenTiles<Real>& g, int64_t b, int64_t m, Real* out,
+                     Real* log_sum) {
+  constexpr auto kNever = -std::numeric_limits<Real>::infinity();
+  const auto heads = static_cast<size_t>(g.heads);
+  std::vector<Real> logits(g.kSize), weights(g.kSize);
+  std::vector<Real> peak(heads * kTileQueries, kNever);
+  std::vector<Real> total(heads * kTileQueries, Real(0));
+  for (int64_t n = 0; n < g.key_tiles(); ++n) {
+    const auto t = g.tile(m, n);
+    if (!g.logits(b, t, logits.data())) continue;
+    for (int64_t h = 0; h < g.heads; ++h) {
+      Real* rows = g.of_queries(out, b, h) + t.query * g.depth;
+      g.scores(b, h, t, logits.data(), weights.data());
+      for (int64_t i = 0; i < t.queries; ++i) {
+        const auto at = static_cast<size_t>(h * kTileQueries + i);
+        g.soften(weights.data() + i * kTileKeys, t.columns, peak[at], total[at],
+                 rows + i * g.depth);
+      }
+      g.mix(b, h, t, weights.data(), rows);
+    }
+  }
+  const auto t = g.tile(m, 0);
+  for (int64_t h = 0; h < g.heads; ++h) {
+    for (int64_t i = 0; i < t.queries; ++i) {
+      const auto at = static_cast<size_t>(h * kTileQueries + i);
+      Real* row = g.of_queries(out, b, h) + (t.query + i) * g.depth;
+      for (int64_t c = 0; c < g.depth; ++c) row[c] /= total[at];
+      log_sum[(b * g.heads + h) * g.query_count + t.query + i] =
+          peak[at] + std::log(total[at]);
+    }
+  }
+}
+
+template <class Real>
+struct BackwardInputs {
+  const Real *grad, *log_sum, *delta;
+};
+
+// The gradients of one run of queries; what parameters get of it in `sum`.
+template <class Real>
+void backward_queries(const GreenTiles<Real>& g, const BackwardInputs<Real>& in,
+                      int64_t b, int64_t m, Real* dq,
+                      double (*sum)[kGreenParameters]) {
+  std::vector<Real> logits(g.kSize), weights(g.kSize), slopes(g.kSize), all;
+  if (sum != nullptr) all.resize(g.kSize);
+  for (int64_t n = 0; n < g.key_tiles(); ++n) {
+    const auto t = g.tile(m, n);
+    if (!g.logits(b, t, logits.data())) continue;
+    std::fill(all.begin(), all.end(), Real(0));
+    for (int64_t h = 0; h < g.heads; ++h) {
+      g.weights_and_slopes(b, h, t, logits.data(), in.grad, in.log_sum,
+                           in.delta, weights.data(), slopes.data());
+      g.add_query_gradient(b, h, t, slopes.data(),
+                           g.of_queries(dq, b, h) + t.query * g.depth);
+      if (sum == nullptr) continue;
+      for (size_t at = 0; at < all.size(); ++at) all[at] += slopes[at];
+    }
+    if (sum != nullptr) g.add_parameter_gradient(b, t, all.data(), *sum);
+  }
+}
+
+// The gradients of one run of keys and values.
+template <class Real>
+void backward_keys(const GreenTiles<Real>& g, const BackwardInputs<Real>& in,
+                   int64_t b, int64_t n, Real* dk, Real* dv) {
+  std::vector<Real> logits(g.kSize), weights(g.kSize), slopes(g.kSize);
+  for (int64_t m = 0; m < g.query_tiles(); ++m) {
+    const auto t = g.tile(m, n);
+    if (!g.logits(b, t, logits.data())) continue;
+    for (int64_t h = 0; h < g.heads; ++h) {
+      g.weights_and_slopes(b, h, t, logits.data(), in.grad, in.log_sum,
+                           in.delta, weights.data(), slopes.data());
+      const int64_t at = t.key * g.depth;
+      g.add_key_gradient(t, slopes.data(), g.of_queries(g.query, b, h),
+                         g.of_keys(dk, b, h) + at);
+      g.add_key_gradient(t, weights.data(), g.of_queries(in.grad, b, h),
+                         g.of_keys(dv, b, h) + at);
+    }
+  }
+}
+
+}  // namespace
+
+GreenForward green_attention_cpu(const GreenInputs& in) {
+  const int64_t length = in.key_places.size(2);
+  const Rows k(in.k, length), v(in.v, length);
+  const GreenForward forward{
+      torch::zeros_like(in.q),
+      torch::empty({in.q.size(0), in.q.size(1), in.q.size(2)},
+                   in.q.options())};
+  AT_DISPATCH_FLOATING_TYPES(in.q.scalar_type(), "green_attention", [&] {
+    const auto g = tiles_of<scalar_t>(in, k, v);
+    auto* out = forward.out.data_ptr<scalar_t>();
+    auto* log_sum = forward.log_sum.data_ptr<scalar_t>();
+    for_tiles(in.q.size(0), g.query_tiles(), [&](int64_t b, int64_t m) {
+      forward_queries(g, b, m, out, log_sum);
+    });
+  });
+  forward.out.add_(in.v.narrow(2, 0, 1));
+  return forward;
+}
+
+GreenGradients green_attention_backward_cpu(const Tensor& grad,
+                                            const GreenInputs& in,
+                                            const GreenForward& forward) {
+  const int64_t length = in.key_places.size(2);
+  const Rows k(in.k, length), v(in.v, length);
+  const auto delta = (grad * (forward.out - in.v.narrow(2, 0, 1))).sum(-1);
+  GreenGradients d{torch::zeros_like(in.q), torch::zeros_like(in.k),
+                   torch::zeros_like(in.v), Tensor()};
+  AT_DISPATCH_FLOATING_TYPES(in.q.scalar_type(), "green_attention", [&] {
+    const auto g = tiles_of<scalar_t>(in, k, v);
+    const BackwardInputs<scalar_t> back{grad.data_ptr<scalar_t>(),
+                                        forward.log_sum.data_ptr<scalar_t>(),
+                                        delta.data_ptr<scalar_t>()};
+    const int64_t cases = in.q.size(0), runs = g.query_tiles();
+    const auto parts =
+        torch::zeros({cases * runs, kGreenParameters}, torch::kFloat64);
+    auto* sums =
+        reinterpret_cast<double(*)[kGreenParameters]>(parts.data_ptr<double>());
+    auto* dq = d.q.data_ptr<scalar_t>();
+    for_tiles(cases, runs, [&](int64_t b, int64_t m) {
+      backward_queries(g, back, b, m, dq,
+                       in.learns ? sums + b * runs + m : nullptr);
+    });
+    auto *dk = d.k.data_ptr<scalar_t>(), *dv = d.v.data_ptr<scalar_t>();
+    for_tiles(cases, g.key_tiles(), [&](int64_t b, int64_t n) {
+      backward_keys(g, back, b, n, dk, dv);
+    });
+    d.q.mul_(g.scale);
+    d.k.mul_(g.scale);
+    if (in.learns) d.parameters = parts.sum(0).to(grad.scalar_type());
+  });
+  return d;
+}
+
+}  // namespace propagator::kernels
