@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <cmath>
 
+#include "propagator/bench/green_bench.h"
 #include "propagator/bench/heat_products.h"
 #include "propagator/bench/residual_bench.h"
 #include "propagator/core/error.h"
@@ -288,7 +289,16 @@ const std::vector<BenchKind>& all_benches() {
         {"points.per_axis", "51"}},
        {},
        bench_gradient,
-       "solve-closure"}};
+       "solve-closure"},
+      {"green-attention",
+       "attention with a Green's function, forward and backward",
+       "solve",
+       "heat",
+       {{"task", "solve"}},
+       {},
+       nullptr,
+       "",
+       bench_green}};
   return kinds;
 }
 
@@ -311,14 +321,22 @@ int64_t cases_of(const run::Experiment& experiment, const Runtime& runtime,
   return runtime.device.is_cpu() ? std::min(batch, kMostCasesOnCpu) : batch;
 }
 
-BenchResult run_bench(const BenchKind& kind, const run::Experiment& experiment,
-                      const Runtime& runtime, const Limits& limits,
-                      const BenchOptions& options) {
-  auto result = kind.measure(experiment, runtime, options);
-  result.config_sha256 = experiment.hash();
-  result.shares = shares_of(limits, result.ms.median * 1e-3, result.operations,
-                            result.bytes);
-  return result;
+std::vector<BenchResult> run_bench(const BenchKind& kind,
+                                   const run::Experiment& experiment,
+                                   const Runtime& runtime, const Limits& limits,
+                                   const BenchOptions& options) {
+  std::vector<BenchResult> results;
+  if (kind.measure_all != nullptr) {
+    results = kind.measure_all(experiment, runtime, options);
+  } else {
+    results = {kind.measure(experiment, runtime, options)};
+  }
+  for (auto& result : results) {
+    result.config_sha256 = experiment.hash();
+    result.shares = shares_of(limits, result.ms.median * 1e-3,
+                              result.operations, result.bytes);
+  }
+  return results;
 }
 
 }  // namespace propagator::bench

@@ -38,10 +38,15 @@ struct BenchKind {
   // Keys and values where the configuration says nothing; and those that hold
   // whatever it says.
   std::map<std::string, std::string> settings, forced;
-  // None for `kernels`, which has a table of its own: bench_kernels.h.
+  // None for `kernels`, which has a table of its own (bench_kernels.h), and for
+  // what `measure_all` measures at several sizes.
   BenchResult (*measure)(const run::Experiment&, const Runtime&,
                          const BenchOptions&);
   std::string formerly = "";  // a name that is still understood
+  // What needs no configuration is measured only if it is asked for.
+  std::vector<BenchResult> (*measure_all)(const run::Experiment&,
+                                          const Runtime&,
+                                          const BenchOptions&) = nullptr;
 };
 const std::vector<BenchKind>& all_benches();
 
@@ -56,8 +61,9 @@ inline constexpr int64_t kMostCasesOnCpu = 16;
 int64_t cases_of(const run::Experiment& experiment, const Runtime& runtime,
                  const BenchOptions& options);
 
-BenchResult run_bench(const BenchKind& kind, const run::Experiment& experiment,
-                      const Runtime& runtime, const Limits& limits,
-                      const BenchOptions& options);
+std::vector<BenchResult> run_bench(const BenchKind& kind,
+                                   const run::Experiment& experiment,
+                                   const Runtime& runtime, const Limits& limits,
+                                   const BenchOptions& options);
 
 }  // namespace propagator::bench

@@ -46,7 +46,7 @@ std::vector<bench::BenchKind> fitting(const std::string& config) {
                      : config::Document::from_file(run::find_config(config)));
   std::vector<bench::BenchKind> kinds;
   for (const auto& kind : bench::all_benches()) {
-    if (kind.task == task) kinds.push_back(kind);
+    if (kind.task == task && kind.measure_all == nullptr) kinds.push_back(kind);
   }
   return kinds;
 }
@@ -187,12 +187,14 @@ int bench(const BenchArguments& o) {
     m.threads = at::get_num_threads();
     if (!m.limits) m.limits = bench::measure_limits(m.runtime);
     run::with_memory_hint(experiment, [&] {
-      if (kind.measure == nullptr) {
+      if (kind.measure == nullptr && kind.measure_all == nullptr) {
         m.kernels =
             bench::bench_kernels(experiment, m.runtime, *m.limits, o.bench);
-      } else {
-        m.benches.push_back(
-            bench::run_bench(kind, experiment, m.runtime, *m.limits, o.bench));
+        return;
+      }
+      for (auto& result :
+           bench::run_bench(kind, experiment, m.runtime, *m.limits, o.bench)) {
+        m.benches.push_back(std::move(result));
       }
     });
   }
@@ -206,7 +208,7 @@ std::string footer() {
       "task; without\n--config those of forecast)\n";
   for (const auto& kind : bench::all_benches()) {
     text +=
-        fmt::format("  {:<14} {} ({})\n", kind.name, kind.help, kind.config);
+        fmt::format("  {:<15} {} ({})\n", kind.name, kind.help, kind.config);
   }
   return text +
          "The floor is the time of a step's matrix products alone. `of "
@@ -217,6 +219,10 @@ std::string footer() {
          "solve-gradient is what one evaluation of L-BFGS costs; a case is a "
          "point of the domain.\nUnless the problem says otherwise the model "
          "is pinnsformer, in windows of 5 tokens.\n"
+         "green-attention runs only if it is named: a case is a token, --cases "
+         "gives one number of\nthem, and -plain is the same with the whole "
+         "bias "
+         "in memory.\n"
          "kernels prints a table of its own: one call, the same in libtorch's "
          "operations, and\nthe share of the limit that is nearer.\n"
          "Examples:\n"
@@ -226,6 +232,7 @@ std::string footer() {
          "  propagator bench rollout --cases 1200 --device cuda --json\n"
          "  propagator bench kernels --device cuda --precision tf32\n"
          "  propagator bench solve-gradient --per-axis 101 --device cuda\n"
+         "  propagator bench green-attention --device cuda --precision tf32\n"
          "  propagator bench solve-gradient --config burgers -s "
          "model.name=spformer\n"
          "bench/compare runs the same work in other libraries beside it.";
@@ -247,7 +254,7 @@ void add_bench(CLI::App& app, Action& action) {
   verb->add_option(
           "--cases", o->bench.cases,
           "Plates of rollout, data, eval and a kernel's cache (default: "
-          "eval.batch; on a CPU at most 16)")
+          "eval.batch; on a CPU at most 16); tokens of green-attention")
       ->check(CLI::Range(1, 10000000));
   verb->add_option("--per-axis", o->per_axis,
                    "Points along each variable of solve-gradient (default: the "

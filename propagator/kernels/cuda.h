@@ -15,9 +15,10 @@ namespace propagator::kernels {
 
 // The CUDA side of the fused operators: the same contracts as in their own
 // headers, for tensors on a CUDA device. cuda.cpp, green_cuda.cpp and
-// jet_cuda.cpp unpack tensors and call the .cu files, which know pointers and a stream and no
-// libtorch; product_cuda.cpp calls the product library. In a build without CUDA
-// no_cuda.cpp takes their place and says that there is nothing to call.
+// jet_cuda.cpp unpack tensors and call the .cu files, which know pointers and a
+// stream and no libtorch; product_cuda.cpp calls the product library. In a
+// build without CUDA no_cuda.cpp takes their place and says that there is
+// nothing to call.
 torch::Tensor adam_cuda(torch::Tensor w, const torch::Tensor& grad,
                         torch::Tensor m, torch::Tensor v, const AdamStep& step,
                         const torch::Tensor& varying,

@@ -4,7 +4,8 @@
 #include <ATen/cuda/CUDAContext.h>
 #include <torch/types.h>
 
-// What cuda.cpp, green_cuda.cpp and jet_cuda.cpp share: from tensors to pointers and a stream.
+// What cuda.cpp, green_cuda.cpp and jet_cuda.cpp share: from tensors to
+// pointers and a stream.
 namespace propagator::kernels {
 
 using at::cuda::getCurrentCUDAStream;

@@ -48,10 +48,10 @@ struct AttentionCase {
 AttentionKernel choose_attention_kernel(const AttentionBias& bias,
                                         const AttentionCase& asked);
 
-// Attention of heads, q (B, H, Tq, D), k and v (B, H, Tk, D) → (B, H, Tq, D): by
-// the kernel for Green's functions where there is one and the bias is all that
-// it knows, else attention_reference. Queries and keys may be different sets,
-// as in cross-attention.
+// Attention of heads, q (B, H, Tq, D), k and v (B, H, Tk, D) → (B, H, Tq, D):
+// by the kernel for Green's functions where there is one and the bias is all
+// that it knows, else attention_reference. Queries and keys may be different
+// sets, as in cross-attention.
 torch::Tensor attend(const torch::Tensor& q, const torch::Tensor& k,
                      const torch::Tensor& v, const AttentionBias& bias);
 

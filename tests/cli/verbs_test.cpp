@@ -291,6 +291,21 @@ TEST_F(Verbs, BenchComparesKernelsWithTheirReferences) {
             4 * (4 * 4) * (3 * 4 + 16 * 17 / 2 - 6) * 8);
 }
 
+TEST_F(Verbs, BenchMeasuresGreenAttentionBesideThePlainOne) {
+  const auto all = json_of(
+      "bench green-attention --json --repeats 1 --cases 64 --device "
+      "cpu");
+  ASSERT_EQ(all.at("benches").size(), 2u);
+  EXPECT_EQ(all.at("benches")[0].at("name"), "green-attention");
+  EXPECT_EQ(all.at("benches")[1].at("name"), "green-attention-plain");
+  for (const auto& bench : all.at("benches")) {
+    EXPECT_EQ(bench.at("cases"), 64);
+    EXPECT_GT(bench.at("median_ms"), 0);
+    // 63 sensors see those before them; the global token all, and all it.
+    EXPECT_EQ(bench.at("operations"), 14 * 256 * (63 * 62 / 2 + 127));
+  }
+}
+
 TEST_F(Verbs, BenchRollsOutAndPrintsATable) {
   const auto outcome =
       testing::propagator("bench rollout --repeats 1 --device cpu --config " +

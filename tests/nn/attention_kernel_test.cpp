@@ -34,6 +34,13 @@ std::vector<Choice> choices() {
   const auto places = random({2, 9, 2}, "places");
   auto both = AttentionBias::causal(2, true);
   both.padding = torch::zeros({2, 9}, torch::kBool);
+  // Heat in one dimension, with a global token.
+  const kernels::GreenTerm heat{{kernels::GreenKind::kHeat, 1},
+                                torch::full({1}, 0.3, torch::kFloat64),
+                                true,
+                                true};
+  auto both_of = AttentionBias::greens(heat, {places, places});
+  both_of.slopes = alibi_slopes(2);
   return {{AttentionBias::full(), 4, Kernel::kReference},
           {AttentionBias::visible_prefix(3), 2, Kernel::kFoldedPrefix},
           {AttentionBias::visible_prefix(5), 8, Kernel::kPrefix},
@@ -45,6 +52,10 @@ std::vector<Choice> choices() {
            Kernel::kReference},
           {AttentionBias::rope(rope_frequencies(2, 2), {places, places}), 4,
            Kernel::kReference},
+          {AttentionBias::greens(heat, {places, places}), 2, Kernel::kGreen},
+          {AttentionBias::greens(heat, {places, places}), 4,
+           Kernel::kReference},  // heads of depth 4
+          {both_of, 2, Kernel::kReference},
           {both, 4, Kernel::kReference}};
 }
 
@@ -67,6 +78,27 @@ TEST(NnAttentionKernel, OfTokensAgreesWithTheReference) {
       EXPECT_TRUE(near(got[n], wanted[n], kSums)) << n;
     }
   }
+}
+
+TEST(NnAttentionKernel, GreenCrossesSetsAndHidesKeys) {
+  const auto q = random({2, 2, 11, 8}, "q"), k = random({2, 2, 9, 8}, "k"),
+             v = random({2, 2, 9, 8}, "v");
+  const AttentionCoordinates at{random({2, 11, 3}, "queries"),
+                                random({2, 9, 3}, "keys")};
+  const auto f = [&](const Tensor& rate) {
+    auto bias = AttentionBias::greens(
+        {{kernels::GreenKind::kHeat, 2}, rate, false, true}, at);
+    bias.padding = torch::zeros({2, 9}, torch::kBool);
+    bias.padding[1].slice(0, 5).fill_(true);
+    const auto out = attend(q, k, v, bias);
+    EXPECT_TRUE(near(out, attention_reference(q, k, v, bias), kSums));
+    return out.square().sum();
+  };
+  EXPECT_TRUE(
+      testing::gradient_is_right(f, torch::full({1}, 0.3, torch::kFloat64)));
+  const auto plain = AttentionBias::full();
+  EXPECT_TRUE(torch::equal(attend(q, k, v, plain),
+                           attention_reference(q, k, v, plain)));
 }
 
 TEST(NnAttentionKernel, FullWorkIsTheReference) {

@@ -7,6 +7,7 @@
 
 #include <algorithm>
 #include <limits>
+#include <optional>
 #include <stdexcept>
 
 #include "propagator/kernels/cuda.h"
@@ -26,7 +27,8 @@ constexpr int64_t kScoresAtOnce = int64_t{1} << 24;
 
 // (B, 4, length): see GreenPlace.
 Tensor places_of(const GreenFunction& green, const Tensor& coordinates,
-                 bool global, const Tensor& hidden, const Tensor& like) {
+                 std::optional<double> global_time, const Tensor& hidden,
+                 const Tensor& like) {
   const int64_t cases = like.size(0), tokens = like.size(2);
   const int64_t axes = green.coordinates();
   const int64_t space = axes > 0 ? green.dimensions : 0;
@@ -39,10 +41,9 @@ Tensor places_of(const GreenFunction& green, const Tensor& coordinates,
   };
   if (space > 0) filled.narrow(1, 0, space).copy_(axis(0, space));
   if (green.in_time()) filled.narrow(1, 3, 1).copy_(axis(space, 1));
-  if (global) {
+  if (global_time) {
     places.select(2, 0).zero_();
-    places.select(1, 3).select(1, 0).fill_(
-        std::numeric_limits<double>::infinity());
+    places.select(1, 3).select(1, 0).fill_(*global_time);
   }
   constexpr double kNone = std::numeric_limits<double>::quiet_NaN();
   if (hidden.defined()) {
@@ -51,6 +52,34 @@ Tensor places_of(const GreenFunction& green, const Tensor& coordinates,
   }
   places.select(1, 3).slice(1, tokens).fill_(kNone);
   return places;
+}
+
+// The order of tokens by time, (B, T); of functions that do not know it none.
+Tensor order_of(const GreenFunction& green, const Tensor& places,
+                int64_t tokens) {
+  if (!green.in_time()) return torch::empty({0}, torch::kInt64);
+  const auto times = places.select(1, 3).narrow(1, 0, tokens);
+  return std::get<1>(torch::sort(times, /*stable=*/true, /*dim=*/1,
+                                 /*descending=*/false));
+}
+
+// Tokens (B, H, T, D), or places (B, 4, T), in that order, and tokens back.
+Tensor in_order(const Tensor& x, const Tensor& order) {
+  if (order.numel() == 0) return x.contiguous();
+  return x.gather(2, order.unsqueeze(1).unsqueeze(3).expand(x.sizes()));
+}
+Tensor places_in_order(const Tensor& places, const Tensor& order) {
+  if (order.numel() == 0) return places;
+  const auto index = order.unsqueeze(1).expand({-1, 4, -1});
+  const int64_t tokens = order.size(1);
+  return torch::cat(
+      {places.narrow(2, 0, tokens).gather(2, index), places.slice(2, tokens)},
+      2);
+}
+Tensor put_back(const Tensor& x, const Tensor& order) {
+  if (order.numel() == 0) return x;
+  return torch::empty_like(x).scatter_(
+      2, order.unsqueeze(1).unsqueeze(3).expand(x.sizes()), x);
 }
 
 GreenForward forward_of(const GreenInputs& in) {
@@ -82,16 +111,23 @@ class GreenAttention : public torch::autograd::Function<GreenAttention> {
   static Tensor forward(AutogradContext* context, const Tensor& q,
                         const Tensor& k, const Tensor& v,
                         const Tensor& parameters, const Tensor& query_places,
-                        const Tensor& key_places,
-                        const GreenFunction& green) {
-    const GreenInputs in{q,          k,          v,
-                         query_places, key_places, parameters,
-                         green.settings(), false};
+                        const Tensor& key_places, const GreenFunction& green) {
+    const auto by_query = order_of(green, query_places, q.size(2));
+    const auto by_key = order_of(green, key_places, k.size(2));
+    const GreenInputs in{in_order(q, by_query),
+                         in_order(k, by_key),
+                         in_order(v, by_key),
+                         places_in_order(query_places, by_query),
+                         places_in_order(key_places, by_key),
+                         parameters,
+                         green.settings(),
+                         false};
     const auto done = forward_of(in);
-    context->save_for_backward({q, k, v, parameters, query_places, key_places,
-                                done.out, done.log_sum});
+    context->save_for_backward({in.q, in.k, in.v, in.query_places,
+                                in.key_places, in.parameters, done.out,
+                                done.log_sum, by_query, by_key});
     store_green(context, green);
-    return done.out;
+    return put_back(done.out, by_query);
   }
 
   static variable_list backward(AutogradContext* context,
@@ -100,17 +136,24 @@ class GreenAttention : public torch::autograd::Function<GreenAttention> {
     const GreenInputs in{saved[0],
                          saved[1],
                          saved[2],
+                         saved[3],
                          saved[4],
                          saved[5],
-                         saved[3],
                          stored_green(context).settings(),
                          context->needs_input_grad(3)};
     const GreenForward done{saved[6], saved[7]};
-    const auto grad = gradients[0].contiguous();
+    const auto &by_query = saved[8], &by_key = saved[9];
+    const auto grad = in_order(gradients[0], by_query);
     const auto d = grad.is_cuda()
                        ? green_attention_backward_cuda(grad, in, done)
                        : green_attention_backward_cpu(grad, in, done);
-    return {d.q, d.k, d.v, d.parameters, Tensor(), Tensor(), Tensor()};
+    return {put_back(d.q, by_query),
+            put_back(d.k, by_key),
+            put_back(d.v, by_key),
+            d.parameters,
+            Tensor(),
+            Tensor(),
+            Tensor()};
   }
 };
 
@@ -147,10 +190,10 @@ class QueryRuns : public torch::autograd::Function<QueryRuns> {
     std::vector<Tensor> parts;
     const int64_t run = run_of(q, k);
     for (int64_t begin = 0; begin < q.size(2); begin += run) {
-      parts.push_back(attend_from(
-          {q.slice(2, begin, begin + run), k, v, parameters,
-           queries.slice(1, begin, begin + run), keys, hidden},
-          term, begin));
+      parts.push_back(
+          attend_from({q.slice(2, begin, begin + run), k, v, parameters,
+                       queries.slice(1, begin, begin + run), keys, hidden},
+                      term, begin));
     }
     return torch::cat(parts, 2);
   }
@@ -175,11 +218,10 @@ class QueryRuns : public torch::autograd::Function<QueryRuns> {
     const int64_t run = run_of(saved[0], k);
     for (int64_t begin = 0; begin < saved[0].size(2); begin += run) {
       const auto q = leaf(saved[0].slice(2, begin, begin + run));
-      const auto out =
-          attend_from({q, k, v, parameters,
-                       saved[4].slice(1, begin, begin + run), saved[5],
-                       saved[6]},
-                      term, begin);
+      const auto out = attend_from(
+          {q, k, v, parameters, saved[4].slice(1, begin, begin + run), saved[5],
+           saved[6]},
+          term, begin);
       const auto parts = torch::autograd::grad(
           {out}, {k, v, parameters, q},
           {gradients[0].slice(2, begin, begin + run)}, {}, false,
@@ -215,11 +257,10 @@ void check_tokens(const Tensor& q, const Tensor& k, const Tensor& v) {
 void check_places(const Tensor& x, const Tensor& coordinates, int64_t axes,
                   const char* whose) {
   if (axes == 0) return;
-  const bool fits = coordinates.defined() && coordinates.dim() == 3 &&
-                    (coordinates.size(0) == x.size(0) ||
-                     coordinates.size(0) == 1) &&
-                    coordinates.size(1) == x.size(2) &&
-                    coordinates.size(2) >= axes;
+  const bool fits =
+      coordinates.defined() && coordinates.dim() == 3 &&
+      (coordinates.size(0) == x.size(0) || coordinates.size(0) == 1) &&
+      coordinates.size(1) == x.size(2) && coordinates.size(2) >= axes;
   if (fits) return;
   throw std::invalid_argument(fmt::format(
       "[green_attention] expected coordinates of {} ({}, {}, {} or more), got "
@@ -234,17 +275,15 @@ void check_places(const Tensor& x, const Tensor& coordinates, int64_t axes,
 Tensor padded_parameters(const GreenTerm& term, const Tensor& like) {
   const int64_t count = term.function.parameters();
   if (count == 0) return torch::zeros({kGreenParameters}, like.options());
-  const int64_t given =
-      term.parameters.defined() ? term.parameters.numel() : 0;
+  const int64_t given = term.parameters.defined() ? term.parameters.numel() : 0;
   if (given < count) {
-    throw std::invalid_argument(
-        fmt::format("[green_attention] expected {} parameters, got {}", count,
-                    given));
+    throw std::invalid_argument(fmt::format(
+        "[green_attention] expected {} parameters, got {}", count, given));
   }
-  return torch::constant_pad_nd(
-      term.parameters.flatten().narrow(0, 0, count).to(like.device(),
-                                                       like.dtype()),
-      {0, kGreenParameters - count});
+  return torch::constant_pad_nd(term.parameters.flatten()
+                                    .narrow(0, 0, count)
+                                    .to(like.device(), like.dtype()),
+                                {0, kGreenParameters - count});
 }
 
 }  // namespace
@@ -278,11 +317,16 @@ Tensor green_attention(const Tensor& q, const Tensor& k, const Tensor& v,
   check_places(q, at.queries, green.coordinates(), "queries");
   check_places(k, at.keys, green.coordinates(), "keys");
   if (has_green_attention(q)) {
+    const auto if_global = [](bool global, double time) {
+      return global ? std::optional(time) : std::nullopt;
+    };
+    constexpr double kEnd = std::numeric_limits<double>::infinity();
     return GreenAttention::apply(
-        q.contiguous(), k.contiguous(), v.contiguous(),
-        padded_parameters(term, q),
-        places_of(green, at.queries, term.global_query, {}, q),
-        places_of(green, at.keys, term.global_key, at.hidden, k), green);
+        q, k, v, padded_parameters(term, q),
+        places_of(green, at.queries, if_global(term.global_query, kEnd), {}, q),
+        places_of(green, at.keys, if_global(term.global_key, -kEnd), at.hidden,
+                  k),
+        green);
   }
   if (q.size(0) * q.size(1) * q.size(2) * k.size(2) <= kScoresAtOnce) {
     return green_attention_reference(q, k, v, term, at);
@@ -291,10 +335,10 @@ Tensor green_attention(const Tensor& q, const Tensor& k, const Tensor& v,
   const auto given = [&](const Tensor& x, at::IntArrayRef otherwise) {
     return x.defined() ? x : torch::zeros(otherwise, q.options());
   };
-  return QueryRuns::apply(
-      q, k, v, given(term.parameters, {0}),
-      given(at.queries, {q.size(0), q.size(2), 0}),
-      given(at.keys, {k.size(0), k.size(2), 0}), given(at.hidden, {0}), term);
+  return QueryRuns::apply(q, k, v, given(term.parameters, {0}),
+                          given(at.queries, {q.size(0), q.size(2), 0}),
+                          given(at.keys, {k.size(0), k.size(2), 0}),
+                          given(at.hidden, {0}), term);
 }
 
 }  // namespace propagator::kernels

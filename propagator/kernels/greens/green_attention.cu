@@ -14,18 +14,26 @@ namespace {
 
 using namespace mma_rows;
 
-constexpr int kAtOnce = 2;  // groups of 8 rows that a backward step takes
 constexpr float kLog2E = 1.4426950408889634f;
 
 // Blocks that should fit on one multiprocessor: this bounds the registers.
 template <int kDepth, bool kTf32>
-constexpr int kBlocks = kDepth == 64 ? 2 : 3;
+constexpr int kBlocks = kDepth == 64 || (kDepth == 32 && !kTf32) ? 2 : 3;
+
+// Groups of 8 rows that a step takes: as many as fit into registers.
+template <int kDepth, bool kTf32>
+constexpr int kForwardGroups = kDepth == 64 && !kTf32 ? 2 : 4;
+template <int kDepth, bool kTf32>
+constexpr int kBackwardGroups = kDepth == 64 && !kTf32 ? 1 : 2;
 
 struct DeviceMath {
   static __device__ float log(float x) { return __logf(x); }
   static __device__ float sqrt(float x) { return sqrtf(x); }
   static __device__ float divide(float a, float b) { return __fdividef(a, b); }
   static __device__ float infinity() { return INFINITY; }
+  static __device__ float pick(bool which, float a, float b) {
+    return which ? a : b;
+  }
 };
 using Formula = Green<float, DeviceMath>;
 using Place = GreenPlace<float>;
@@ -55,13 +63,49 @@ struct Problem {
     return place(key_places, key_length, j);
   }
 
+  // Tokens are in the order of their times: the queries before `end` see no key
+  // from keys_seen(end) on, and the keys from `key` on are seen by no query
+  // before first_query(key). What is hidden comes last.
+  __device__ int keys_seen(int end) const {
+    if (!is_causal(green.form)) return keys;
+    const float last = query_place(min(end, queries) - 1).t;
+    return count(key_places, key_length, keys,
+                 [&](float t) { return t <= last; });
+  }
+  __device__ int first_query(int key) const {
+    if (!is_causal(green.form)) return 0;
+    const float first = key_place(key).t;
+    if (first != first) return queries;
+    return count(query_places, query_length, queries,
+                 [&](float t) { return t < first; });
+  }
+
  private:
   // Behind the last place there is nobody.
   __device__ Place place(const float* places, int length, int i) const {
     if (i >= length) return {0, 0, 0, NAN};
-    const int64_t batch = blockIdx.x / heads;
-    const float* at = places + batch * 4 * length + i;
+    const float* at = places + offset(length) + i;
     return {at[0], at[length], at[2 * length], at[3 * length]};
+  }
+  __device__ int64_t offset(int length) const {
+    return static_cast<int64_t>(blockIdx.x / heads) * 4 * length;
+  }
+
+  // How many times come before the first one that is not as asked.
+  template <class Test>
+  __device__ int count(const float* places, int length, int tokens,
+                       Test test) const {
+    const float* times = places + offset(length) + 3 * length;
+    int low = 0, high = tokens;
+    while (low < high) {
+      const int middle = (low + high) / 2;
+      if (test(times[middle])) {
+        low = middle + 1;
+      } else {
+        high = middle;
+      }
+    }
+    return low;
   }
 };
 
@@ -142,7 +186,8 @@ __device__ void add_parameter_slopes(const float (&slope)[kGroups][4],
   }
 }
 
-// Calls step(first key, keys, values, places) for chunks of all keys.
+// Calls step(first key, keys, values, places) for chunks of the keys that a
+// block of queries sees.
 template <int kDepth, bool kTf32, class Step>
 __device__ void for_each_key_chunk(const Problem& p, Step step) {
   __shared__ Tile<kDepth> keys[2], values[2];
@@ -153,7 +198,7 @@ __device__ void for_each_key_chunk(const Problem& p, Step step) {
   Place place;
   const float4 k0 = key.part_of(k), v0 = value.part_of(v);
   for_each_chunk(
-      0, p.keys,
+      0, p.keys_seen((blockIdx.y + 1) * kRows),
       [&](int first) {
         key.load(k, kDepth, first, p.keys);
         value.load(v, kDepth, first, p.keys);
@@ -165,7 +210,7 @@ __device__ void for_each_key_chunk(const Problem& p, Step step) {
         if (threadIdx.x < kChunk) places[buffer][threadIdx.x] = place;
       },
       [&](int first, int buffer) {
-        step(keys[buffer].at, values[buffer].at, places[buffer]);
+        step(first, keys[buffer].at, values[buffer].at, places[buffer]);
       });
 }
 
@@ -219,15 +264,21 @@ __global__ void __launch_bounds__(kThreads, kBlocks<kDepth, kTf32>)
                            p.query_place(mine + lane_row() + 8)};
   Sums<kDepth> sum = {};
   float peak[2] = {-INFINITY, -INFINITY}, total[2] = {};
+  const int end = mine < p.queries ? p.keys_seen(mine + 16) : 0;
   for_each_key_chunk<kDepth, kTf32>(
-      p, [&](const float* keys, const float* values, const Place* key_places) {
-        float score[kChunk / 8][4] = {};
-        add_scores<kTf32>(score, query, keys);
-        add_logits<false>(score, places, key_places, formula, p);
-        soften<kTf32>(score, peak, total, sum);
+      p, [&](int first, const float* keys, const float* values,
+             const Place* key_places) {
+        constexpr int kAtOnce = kForwardGroups<kDepth, kTf32>;
+#pragma unroll 1
+        for (int n = 0; n < kChunk / 8 && first + 8 * n < end; n += kAtOnce) {
+          float score[kAtOnce][4] = {};
+          add_scores<kTf32>(score, query, group<kDepth>(keys, n));
+          add_logits<false>(score, places, key_places + 8 * n, formula, p);
+          soften<kTf32>(score, peak, total, sum);
 #pragma unroll
-        for (int g = 0; g < kChunk / 8; ++g) {
-          add_weighted<kTf32>(sum, score[g], group<kDepth>(values, g));
+          for (int g = 0; g < kAtOnce; ++g) {
+            add_weighted<kTf32>(sum, score[g], group<kDepth>(values, n + g));
+          }
         }
       });
 
@@ -276,8 +327,7 @@ __device__ void store_parts(const float (&sum)[kGreenParameters],
   if (threadIdx.x >= kGreenParameters) return;
   float all = 0;
   for (int w = 0; w < kWarps; ++w) all += of_warp[w][threadIdx.x];
-  const int64_t row =
-      static_cast<int64_t>(blockIdx.x) * gridDim.y + blockIdx.y;
+  const int64_t row = static_cast<int64_t>(blockIdx.x) * gridDim.y + blockIdx.y;
   parts[row * kGreenParameters + threadIdx.x] = all;
 }
 
@@ -291,8 +341,7 @@ __global__ void __launch_bounds__(kThreads, kBlocks<kDepth, kTf32>)
   const float* dout = p.of_queries(back.dout, kDepth);
   const auto query = load_factor<kDepth, kTf32>(p.of_queries(p.q, kDepth),
                                                 kDepth, mine, p.queries);
-  const auto grad =
-      load_factor<kDepth, kTf32>(dout, kDepth, mine, p.queries);
+  const auto grad = load_factor<kDepth, kTf32>(dout, kDepth, mine, p.queries);
   const Place places[2] = {p.query_place(mine + lane_row()),
                            p.query_place(mine + lane_row() + 8)};
 
@@ -312,10 +361,13 @@ __global__ void __launch_bounds__(kThreads, kBlocks<kDepth, kTf32>)
 
   Sums<kDepth> sum = {};
   float by_parameter[kGreenParameters] = {};
+  const int end = mine < p.queries ? p.keys_seen(mine + 16) : 0;
   for_each_key_chunk<kDepth, kTf32>(
-      p, [&](const float* keys, const float* values, const Place* key_places) {
+      p, [&](int first, const float* keys, const float* values,
+             const Place* key_places) {
+        constexpr int kAtOnce = kBackwardGroups<kDepth, kTf32>;
 #pragma unroll 1
-        for (int n = 0; n < kChunk / 8; n += kAtOnce) {
+        for (int n = 0; n < kChunk / 8 && first + 8 * n < end; n += kAtOnce) {
           const float* key = group<kDepth>(keys, n);
           float score[kAtOnce][4] = {}, slope[kAtOnce][4] = {};
           add_scores<kTf32>(score, query, key);
@@ -369,12 +421,13 @@ __global__ void __launch_bounds__(kThreads, kBlocks<kDepth, kTf32>)
   const Place key_places[2] = {p.key_place(mine + lane_row()),
                                p.key_place(mine + lane_row() + 8)};
 
+  const int begin = mine < p.keys ? p.first_query(mine) : p.queries;
   Sums<kDepth> key_sum = {}, value_sum = {};
   Chunk<kDepth, kTf32> query, grad;
   float2 stat;
   Place place;
   for_each_chunk(
-      0, p.queries,
+      p.first_query(blockIdx.y * kRows), p.queries,
       [&](int first) {
         query.load(q, kDepth, first, p.queries);
         grad.load(dout, kDepth, first, p.queries);
@@ -391,9 +444,11 @@ __global__ void __launch_bounds__(kThreads, kBlocks<kDepth, kTf32>)
         stats[buffer][threadIdx.x] = stat;
         places[buffer][threadIdx.x] = place;
       },
-      [&](int, int buffer) {
+      [&](int first, int buffer) {
+        constexpr int kAtOnce = kBackwardGroups<kDepth, kTf32>;
 #pragma unroll 1
         for (int n = 0; n < kChunk / 8; n += kAtOnce) {
+          if (first + 8 * (n + kAtOnce) <= begin) continue;
           const float* query_rows = group<kDepth>(queries[buffer].at, n);
           const float* grad_rows = group<kDepth>(grads[buffer].at, n);
           float part[kAtOnce][4] = {}, slope[kAtOnce][4] = {};
@@ -424,10 +479,21 @@ __global__ void __launch_bounds__(kThreads, kBlocks<kDepth, kTf32>)
 }
 
 Problem problem_of(const GreenShape& s, const GreenPointers& in) {
-  return {s.heads,    s.queries,    s.keys,        s.query_length, s.key_length,
-          s.scale,    s.scale * kLog2E, s.learns,  s.green,
-          in.q,       in.k,         in.v,          in.query_places,
-          in.key_places, in.parameters};
+  return {s.heads,
+          s.queries,
+          s.keys,
+          s.query_length,
+          s.key_length,
+          s.scale,
+          s.scale * kLog2E,
+          s.learns,
+          s.green,
+          in.q,
+          in.k,
+          in.v,
+          in.query_places,
+          in.key_places,
+          in.parameters};
 }
 
 dim3 grid_of(const GreenShape& shape, int rows) {

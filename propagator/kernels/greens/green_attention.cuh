@@ -9,7 +9,8 @@ namespace propagator::kernels {
 // Attention of green_attention.h in float32. q and out are (B, H, Tq, D), k and
 // v (B, H, Tk, D), contiguous, at 16 bytes, with D = 16, 32 or 64; `scale` is
 // 1/√D of the heads before they were filled up to that. Places are (B, 4,
-// length) and parameters (4). Products are taken in TF32 or, with `tf32` off,
+// length), in the order of their times if the form is_causal, and parameters
+// (4). Products are taken in TF32 or, with `tf32` off,
 // as three of them, which is nearly float32.
 struct GreenShape {
   int batch, heads, queries, keys, depth;

@@ -31,9 +31,9 @@ torch::Tensor green_attention_reference(const torch::Tensor& q,
                                         const GreenTerm& term,
                                         const GreenTokens& at);
 
-// Whether there is a kernel for such heads: of float32 and, on the CPU, float64,
-// with a depth that is a multiple of 8 up to 64. Others go through the plain
-// operations, for some queries at a time.
+// Whether there is a kernel for such heads: of float32 and, on the CPU,
+// float64, with a depth that is a multiple of 8 up to 64. Others go through the
+// plain operations, for some queries at a time.
 bool has_green_attention(const torch::Tensor& q);
 
 // --- What the kernels of a device take and give -----------------------------
@@ -41,7 +41,9 @@ bool has_green_attention(const torch::Tensor& q);
 struct GreenInputs {
   torch::Tensor q, k, v;  // contiguous
   // (B, 4, length): x, y, z, t as GreenPlace has them. The length is a multiple
-  // of 16; what is behind the last token is hidden.
+  // of 16; what is behind the last token is hidden. Tokens are in the order of
+  // their times if the function is_causal, hidden ones last: then what a query
+  // does not see is behind what it sees, and costs nothing.
   torch::Tensor query_places, key_places;
   torch::Tensor parameters;  // (4)
   GreenSettings settings;

@@ -44,11 +44,15 @@ GreenTiles<Real> tiles_of(const GreenInputs& in, const Rows& k, const Rows& v) {
               1 / std::sqrt(static_cast<double>(in.q.size(3))))};
 }
 
-// Calls work(b, n) for every case and each of `count` tiles, on all threads.
+// Calls work(b, n) for every case and each of `count` tiles, on all threads:
+// from both ends in turn, for later queries see more keys.
 template <class Work>
 void for_tiles(int64_t cases, int64_t count, const Work& work) {
   at::parallel_for(0, cases * count, 1, [&](int64_t begin, int64_t end) {
-    for (int64_t at = begin; at < end; ++at) work(at / count, at % count);
+    for (int64_t at = begin; at < end; ++at) {
+      const int64_t n = at % count;
+      work(at / count, n % 2 == 0 ? n / 2 : count - 1 - n / 2);
+    }
   });
 }
 
@@ -142,8 +146,7 @@ GreenForward green_attention_cpu(const GreenInputs& in) {
   const Rows k(in.k, length), v(in.v, length);
   const GreenForward forward{
       torch::zeros_like(in.q),
-      torch::empty({in.q.size(0), in.q.size(1), in.q.size(2)},
-                   in.q.options())};
+      torch::empty({in.q.size(0), in.q.size(1), in.q.size(2)}, in.q.options())};
   AT_DISPATCH_FLOATING_TYPES(in.q.scalar_type(), "green_attention", [&] {
     const auto g = tiles_of<scalar_t>(in, k, v);
     auto* out = forward.out.data_ptr<scalar_t>();

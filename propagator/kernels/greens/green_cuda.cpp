@@ -32,18 +32,18 @@ struct FilledHeads {
   explicit FilledHeads(const GreenInputs& in)
       : q(filled(in.q)), k(filled(in.k)), v(filled(in.v)) {
     const auto number = [](int64_t n) { return static_cast<int>(n); };
-    shape = {number(q.size(0)),
-             number(q.size(1)),
-             number(q.size(2)),
-             number(k.size(2)),
-             number(q.size(3)),
-             number(in.query_places.size(2)),
-             number(in.key_places.size(2)),
-             static_cast<float>(
-                 1 / std::sqrt(static_cast<double>(in.q.size(3)))),
-             tf32_is_on(),
-             in.learns,
-             in.settings};
+    shape = {
+        number(q.size(0)),
+        number(q.size(1)),
+        number(q.size(2)),
+        number(k.size(2)),
+        number(q.size(3)),
+        number(in.query_places.size(2)),
+        number(in.key_places.size(2)),
+        static_cast<float>(1 / std::sqrt(static_cast<double>(in.q.size(3)))),
+        tf32_is_on(),
+        in.learns,
+        in.settings};
     pointers = {pointer<float>(q),
                 pointer<float>(k),
                 pointer<float>(v),
@@ -63,8 +63,8 @@ bool green_attention_cuda_fits(const Tensor& q) {
 GreenForward green_attention_cuda(const GreenInputs& in) {
   const FilledHeads heads(in);
   const auto out = torch::empty_like(heads.q);
-  const auto log_sum = torch::empty(
-      {in.q.size(0), in.q.size(1), in.q.size(2)}, in.q.options());
+  const auto log_sum =
+      torch::empty({in.q.size(0), in.q.size(1), in.q.size(2)}, in.q.options());
   launch_green_attention(heads.shape, heads.pointers, pointer<float>(out),
                          pointer<float>(log_sum), getCurrentCUDAStream());
   C10_CUDA_KERNEL_LAUNCH_CHECK();
@@ -91,10 +91,11 @@ GreenGradients green_attention_backward_cuda(const Tensor& grad,
       getCurrentCUDAStream());
   C10_CUDA_KERNEL_LAUNCH_CHECK();
   const int64_t depth = in.q.size(3);
-  return {narrowed(dq, depth), narrowed(dk, depth), narrowed(dv, depth),
-          in.learns ? parts.sum(0, /*keepdim=*/false, torch::kFloat64)
-                          .to(torch::kFloat32)
-                    : Tensor()};
+  return {
+      narrowed(dq, depth), narrowed(dk, depth), narrowed(dv, depth),
+      in.learns
+          ? parts.sum(0, /*keepdim=*/false, torch::kFloat64).to(torch::kFloat32)
+          : Tensor()};
 }
 
 }  // namespace propagator::kernels

@@ -25,17 +25,25 @@ struct GreenSettings {
   double core = 0, radius = 0, time_core = 0;
 };
 
+// Whether nothing is seen before its time.
+PROPAGATOR_HOST_DEVICE inline bool is_causal(GreenForm form) {
+  return form == GreenForm::kHeat || form == GreenForm::kWave1 ||
+         form == GreenForm::kWave2 || form == GreenForm::kWave3;
+}
+
 // What a kernel reads of parameters: a or c, then b.
 inline constexpr int kGreenParameters = 4;
 
-// Where a token is. Its time is NaN if it is hidden and ∞ if it is global; axes
-// that are not there are 0.
+// Where a token is; axes that are not there are 0. A hidden key has the time
+// NaN. A global query comes after everything, t = ∞, and a global key before, t
+// = -∞, so that Δt is ∞ for such pairs and for no others.
 template <class Real>
 struct GreenPlace {
   Real x, y, z, t;
 };
 
-// `Math` has log, sqrt, divide and infinity for Real.
+// `Math` has log, sqrt, divide, infinity and pick(which, a, b) for Real; the
+// last is no branch where loops should vectorise.
 template <class Real, class Math>
 struct Green {
   Real rate, velocity[3], core, radius, time_core;
@@ -57,14 +65,15 @@ struct Green {
                                     const GreenPlace<Real>& key,
                                     bool full) const {
     const Real kNever = -Math::infinity();
-    const Real state = query.t + key.t;
+    const Real dt = query.t - key.t;
     if constexpr (kForm == GreenForm::kNone) {
-      return state == state ? Real(0) : kNever;
+      return Math::pick(dt == dt, Real(0), kNever);
     }
     const Pair p = pair<kForm>(query, key);
-    const Real inside = visible<kForm>(p) ? value<kForm>(p, full) : kNever;
-    const Real seen = state == Math::infinity() ? Real(0) : inside;
-    return state == state ? seen : kNever;
+    const Real inside =
+        Math::pick(visible<kForm>(p), value<kForm>(p, full), kNever);
+    const Real seen = Math::pick(dt == Math::infinity(), Real(0), inside);
+    return Math::pick(dt == dt, seen, kNever);
   }
 
   // ∂Γ/∂(a or c, b); 0 where Γ is not of the pair's places.
@@ -74,12 +83,13 @@ struct Green {
                                                  bool full) const {
     const Pair p = pair<kForm>(query, key);
     const bool counts =
-        (query.t + key.t < Math::infinity()) & visible<kForm>(p);
-    const Real by_rate = slope<kForm>(p, full);
-    const Real first = counts ? by_rate : Real(0);
+        (query.t - key.t < Math::infinity()) & visible<kForm>(p);
+    const auto if_counts = [&](Real x) {
+      return Math::pick(counts, x, Real(0));
+    };
+    const Real first = if_counts(slope<kForm>(p, full));
     if constexpr (kForm != GreenForm::kHeat) return {0, 0, 0, first};
     const Real moving = Math::divide(2 * quarter * p.dt, p.time);
-    const auto if_counts = [&](Real x) { return counts ? x : Real(0); };
     return {if_counts(moving * p.x), if_counts(moving * p.y),
             if_counts(moving * p.z), first};
   }
@@ -140,9 +150,8 @@ struct Green {
     }
     if constexpr (kForm == GreenForm::kWave3) {
       const Real reach = rate * p.time;
-      const Real width = core < reach ? core : reach;
-      const Real part =
-          width * (3 * reach * (reach - width) + width * width);
+      const Real width = Math::pick(core < reach, core, reach);
+      const Real part = width * (3 * reach * (reach - width) + width * width);
       return full ? constant + Math::log(Math::divide(p.time, part)) : Real(0);
     }
     const Real square = p.square + core * core;
@@ -177,10 +186,9 @@ struct Green {
     }
     if constexpr (kForm == GreenForm::kWave3) {
       const Real reach = rate * p.time;
-      const Real width = core < reach ? core : reach;
-      return full ? -Math::divide(
-                        3 * p.time * (2 * reach - width),
-                        3 * reach * (reach - width) + width * width)
+      const Real width = Math::pick(core < reach, core, reach);
+      return full ? -Math::divide(3 * p.time * (2 * reach - width),
+                                  3 * reach * (reach - width) + width * width)
                   : Real(0);
     }
     return 0;

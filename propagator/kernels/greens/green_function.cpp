@@ -59,8 +59,7 @@ Tensor log_wave(const GreenFunction& g, const Tensor& rate, const Tensor& dx,
                   : torch::log(g.core / root);
   } else {
     const auto inner = reach.detach() - g.core;
-    seen = seen.logical_and(
-        inner.le(0).logical_or(square >= inner.square()));
+    seen = seen.logical_and(inner.le(0).logical_or(square >= inner.square()));
     const auto safe_reach = safe(reach, seen);
     const auto width = safe_reach.clamp_max(g.core);
     const auto volume =
@@ -159,12 +158,14 @@ void GreenFunction::check() const {
   if (!(core >= 0 && std::isfinite(core))) {
     refuse(fmt::format("expected a core of 0 or more, got {}", core));
   }
-  const bool singular = (kind == GreenKind::kWave ||
-                         kind == GreenKind::kPoisson) && dimensions > 1;
+  const bool singular =
+      (kind == GreenKind::kWave || kind == GreenKind::kPoisson) &&
+      dimensions > 1;
   if (singular && !positive(core)) {
-    refuse(fmt::format("expected a core above 0 in {} dimensions, where the "
-                       "exact function is not finite, got {}",
-                       dimensions, core));
+    refuse(
+        fmt::format("expected a core above 0 in {} dimensions, where the "
+                    "exact function is not finite, got {}",
+                    dimensions, core));
   }
   if (kind == GreenKind::kPoisson && dimensions < 3 &&
       !(positive(radius) && radius > core)) {
@@ -206,10 +207,10 @@ Tensor green_logits(const GreenTerm& term, const Tensor& queries,
   const int64_t axes = green.coordinates();
   if (queries.dim() != 3 || keys.dim() != 3 || queries.size(2) < axes ||
       keys.size(2) < axes) {
-    refuse(fmt::format("expected coordinates (B, T, {} or more), got ({}) and "
-                       "({})",
-                       axes, fmt::join(queries.sizes(), ", "),
-                       fmt::join(keys.sizes(), ", ")));
+    refuse(fmt::format(
+        "expected coordinates (B, T, {} or more), got ({}) and "
+        "({})",
+        axes, fmt::join(queries.sizes(), ", "), fmt::join(keys.sizes(), ", ")));
   }
   const auto from = places(queries, term.global_query, {}).unsqueeze(2);
   const auto to = places(keys, term.global_key, hidden).unsqueeze(1);

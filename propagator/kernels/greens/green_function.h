@@ -39,9 +39,9 @@ struct GreenFunction {
   double radius = 0;     // R, a length: of poisson in d = 1, 2
   double time_core = 0;  // a time, by which a source has spread already
 
-  bool in_time() const;           // whether it knows Δt
-  int64_t parameters() const;     // a or c, and b: 0, 1 or 1 + d of them
-  int64_t coordinates() const;    // d, and the time behind them if it knows Δt
+  bool in_time() const;         // whether it knows Δt
+  int64_t parameters() const;   // a or c, and b: 0, 1 or 1 + d of them
+  int64_t coordinates() const;  // d, and the time behind them if it knows Δt
   GreenSettings settings() const;  // for kernels
   // std::invalid_argument if there is no such function.
   void check() const;

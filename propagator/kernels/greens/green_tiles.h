@@ -1,9 +1,11 @@
 #pragma once
 
 #include <algorithm>
+#include <bit>
 #include <cmath>
 #include <cstdint>
 #include <limits>
+#include <type_traits>
 #include <vector>
 
 #include "propagator/kernels/exp.h"
@@ -21,7 +23,21 @@ struct HostMath {
   static constexpr Real infinity() {
     return std::numeric_limits<Real>::infinity();
   }
+  // Bits of one or the other: a choice of numbers becomes a branch, and a loop
+  // with it does not vectorise.
+  static Real pick(bool which, Real a, Real b) {
+    using Bits = std::conditional_t<sizeof(Real) == 4, int32_t, int64_t>;
+    const Bits mask = -static_cast<Bits>(which);
+    return std::bit_cast<Real>((std::bit_cast<Bits>(a) & mask) |
+                               (std::bit_cast<Bits>(b) & ~mask));
+  }
 };
+
+// eˣ for x ≤ 0; not a number stays that.
+template <class Real>
+Real exp_or_nan(Real x) {
+  return HostMath<Real>::pick(x == x, exp_of_negative(x), x);
+}
 
 // Queries and keys meet in tiles of so many.
 inline constexpr int64_t kTileQueries = 32, kTileKeys = 128;
@@ -86,15 +102,16 @@ struct GreenTiles {
   bool logits(int64_t b, const GreenTile& t, Real* to) const {
     const auto from = queries_of(b);
     const auto keys = keys_of(b);
+    const Real last = from[t.query + t.queries - 1].t;
+    if (is_causal(settings.form) && !(keys[t.key].t <= last)) return false;
     const auto formula = green;
-    const bool full = settings.full;
-    with_form(settings.form, [&](auto form) {
+    with_constants([&](auto form, auto full) {
       for (int64_t i = 0; i < t.queries; ++i) {
         const auto place = from[t.query + i];
         Real* row = to + i * kTileKeys;
         for (int64_t j = 0; j < t.columns; ++j) {
           row[j] = formula.template logit<decltype(form)::value>(
-              place, keys[t.key + j], full);
+              place, keys[t.key + j], full());
         }
       }
     });
@@ -124,13 +141,10 @@ struct GreenTiles {
     }
   }
 
-  // exp(score - base) of a row in its place, and their sum. Not a number stays
-  // that.
+  // exp(score - base) of a row in its place, and their sum.
   Real exponentials(Real* row, int64_t columns, Real base) const {
     for (int64_t j = 0; j < columns; ++j) {
-      const Real x = row[j] - base;
-      const Real y = exp_of_negative(x);
-      row[j] = x == x ? y : x;
+      row[j] = exp_or_nan(row[j] - base);
     }
     Vector sum = {};
     for (int64_t j = 0; j < columns; j += kWidth) sum += L::load(row + j);
@@ -195,14 +209,13 @@ struct GreenTiles {
     const auto from = queries_of(b);
     const auto keys = keys_of(b);
     const auto formula = green;
-    const bool full = settings.full;
     Real parts[kGreenParameters][kTileKeys];
-    with_form(settings.form, [&](auto form) {
+    with_constants([&](auto form, auto full) {
       for (int64_t i = 0; i < t.queries; ++i) {
         const auto place = from[t.query + i];
         for (int64_t j = 0; j < t.columns; ++j) {
           const auto s = formula.template slopes<decltype(form)::value>(
-              place, keys[t.key + j], full);
+              place, keys[t.key + j], full());
           parts[0][j] = s.t;
           parts[1][j] = s.x;
           parts[2][j] = s.y;
@@ -216,6 +229,18 @@ struct GreenTiles {
   }
 
  private:
+  // Calls work(form, full) with both as types, for loops that vectorise.
+  template <class Work>
+  void with_constants(const Work& work) const {
+    with_form(settings.form, [&](auto form) {
+      if (settings.full) {
+        work(form, std::true_type{});
+      } else {
+        work(form, std::false_type{});
+      }
+    });
+  }
+
   GreenPlaces<Real> queries_of(int64_t b) const {
     return {query_places + b * 4 * query_length, query_length};
   }

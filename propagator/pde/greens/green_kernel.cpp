@@ -66,9 +66,9 @@ void GreenOptions::describe(config::Schema& s) {
 SensorLengths lengths_of(const Tensor& sensors, int64_t dimensions) {
   if (sensors.dim() != 2 || sensors.size(0) < 1 ||
       sensors.size(1) < dimensions) {
-    throw UsageError(fmt::format(
-        "[green] expected sensors (N, {} or more), got ({})", dimensions,
-        fmt::join(sensors.sizes(), ", ")));
+    throw UsageError(
+        fmt::format("[green] expected sensors (N, {} or more), got ({})",
+                    dimensions, fmt::join(sensors.sizes(), ", ")));
   }
   const auto at =
       sensors.slice(1, 0, dimensions).detach().to(torch::kCPU, torch::kFloat64);
@@ -83,9 +83,9 @@ SensorLengths lengths_of(const Tensor& sensors, int64_t dimensions) {
     ++axes;
   }
   const auto count = static_cast<double>(at.size(0));
-  return {axes > 0 ? std::pow(volume / count, 1 / static_cast<double>(axes))
-                   : 0,
-          std::sqrt(square)};
+  return {
+      axes > 0 ? std::pow(volume / count, 1 / static_cast<double>(axes)) : 0,
+      std::sqrt(square)};
 }
 
 GreenKernel::GreenKernel(const GreenOptions& o, const Tensor& sensors) {
@@ -100,10 +100,9 @@ GreenKernel::GreenKernel(const GreenOptions& o, const Tensor& sensors) {
   if (core && !(function.core > 0)) no_length("core");
   if (radius && !(function.radius > 0)) no_length("radius");
   if (function.parameters() > 0 && !(o.rate > 0)) {
-    throw ConfigError("rate",
-                      fmt::format("[green] expected a rate above 0, got {}",
-                                  o.rate),
-                      "it is a diffusivity or a speed");
+    throw ConfigError(
+        "rate", fmt::format("[green] expected a rate above 0, got {}", o.rate),
+        "it is a diffusivity or a speed");
   }
   std::vector<double> numbers{o.rate};
   numbers.insert(numbers.end(), o.velocity.begin(), o.velocity.end());

@@ -25,22 +25,25 @@ struct GreenCase {
   GreenKind kind;
   int64_t dimensions;
 };
-constexpr GreenCase kCases[] = {
-    {GreenKind::kNone, 1},    {GreenKind::kHeat, 1},
-    {GreenKind::kHeat, 2},    {GreenKind::kHeat, 3},
-    {GreenKind::kWave, 1},    {GreenKind::kWave, 2},
-    {GreenKind::kWave, 3},    {GreenKind::kPoisson, 1},
-    {GreenKind::kPoisson, 2}, {GreenKind::kPoisson, 3},
-    {GreenKind::kAdvectionDiffusion, 1},
-    {GreenKind::kAdvectionDiffusion, 2},
-    {GreenKind::kAdvectionDiffusion, 3}};
+constexpr GreenCase kCases[] = {{GreenKind::kNone, 1},
+                                {GreenKind::kHeat, 1},
+                                {GreenKind::kHeat, 2},
+                                {GreenKind::kHeat, 3},
+                                {GreenKind::kWave, 1},
+                                {GreenKind::kWave, 2},
+                                {GreenKind::kWave, 3},
+                                {GreenKind::kPoisson, 1},
+                                {GreenKind::kPoisson, 2},
+                                {GreenKind::kPoisson, 3},
+                                {GreenKind::kAdvectionDiffusion, 1},
+                                {GreenKind::kAdvectionDiffusion, 2},
+                                {GreenKind::kAdvectionDiffusion, 3}};
 
 GreenTerm term_of(const GreenCase& c, bool global) {
   GreenTerm term{{c.kind, c.dimensions}, {}, global, global};
   term.function.core = 0.2;
   term.function.radius = 2.5;
-  const auto parameters =
-      torch::tensor({0.6, 0.3, -0.2, 0.4}, torch::kFloat64);
+  const auto parameters = torch::tensor({0.6, 0.3, -0.2, 0.4}, torch::kFloat64);
   term.parameters = parameters.slice(0, 0, term.function.parameters());
   return term;
 }
@@ -92,12 +95,12 @@ std::vector<Tensor> results(Attention attention, const Inputs& in,
   const auto place = [&](const Tensor& all) {
     return Inputs::places(all, term.function).to(device, type);
   };
-  const auto out = attention(
-      inputs[0], inputs[1], inputs[2], term,
-      {place(in.at.queries), place(in.at.keys),
-       in.at.hidden.defined() ? in.at.hidden.to(device) : Tensor()});
-  auto all = torch::autograd::grad({out}, inputs,
-                                   {in.cotangent.to(device, type)});
+  const auto out =
+      attention(inputs[0], inputs[1], inputs[2], term,
+                {place(in.at.queries), place(in.at.keys),
+                 in.at.hidden.defined() ? in.at.hidden.to(device) : Tensor()});
+  auto all =
+      torch::autograd::grad({out}, inputs, {in.cotangent.to(device, type)});
   all.insert(all.begin(), out);
   return all;
 }
@@ -163,8 +166,7 @@ TEST(KernelsGreenAttention, IsThatOfPlainOperationsForEverySize) {
 
 TEST(KernelsGreenAttention, HidesKeysAndCrossesSets) {
   for (const auto& c : kCases) {
-    expect_plain(Inputs(2, 2, 33, 150, 16, true), term_of(c, true),
-                 name_of(c));
+    expect_plain(Inputs(2, 2, 33, 150, 16, true), term_of(c, true), name_of(c));
     // Without a global token, later than all keys and inside every cone.
     if (c.kind == GreenKind::kWave && c.dimensions == 3) continue;
     Inputs in(2, 2, 140, 21, 8, true);
@@ -262,8 +264,8 @@ TEST(KernelsGreenAttention, OtherHeadsTakeRunsOfQueries) {
   // More scores than are in memory at once: two runs.
   const Inputs in(16, 8, 500, 400, 2, true);
   const auto term = term_of(kCases[11], true);
-  const auto wanted = results(green_attention_reference, in, term,
-                              torch::kCPU, torch::kFloat32);
+  const auto wanted = results(green_attention_reference, in, term, torch::kCPU,
+                              torch::kFloat32);
   const auto got =
       results(green_attention, in, term, torch::kCPU, torch::kFloat32);
   for (size_t n = 0; n < got.size(); ++n) {

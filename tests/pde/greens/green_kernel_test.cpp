@@ -49,8 +49,8 @@ Tensor same(const Tensor& like, double value) {
 
 // G at (x, 0, …) for all x of a vector.
 Tensor along(const GreenKernel& g, const Tensor& x, double dt) {
-  const auto dx = torch::constant_pad_nd(x.unsqueeze(1),
-                                         {0, g.function.dimensions - 1});
+  const auto dx =
+      torch::constant_pad_nd(x.unsqueeze(1), {0, g.function.dimensions - 1});
   return torch::exp(g.log_green(dx, same(x, dt)));
 }
 
@@ -67,8 +67,8 @@ Tensor grid(const Tensor& axis, int64_t d) {
 TEST(PdeGreens, HeatIsItsFormula) {
   const auto g = kernel_of(GreenKind::kHeat, 2);
   const auto dx = torch::tensor({{0.3, -0.4}}, torch::kFloat64);
-  const double expected = -0.25 / (4 * kRate * 0.7) -
-                          std::log(4 * std::numbers::pi * kRate * 0.7);
+  const double expected =
+      -0.25 / (4 * kRate * 0.7) - std::log(4 * std::numbers::pi * kRate * 0.7);
   EXPECT_NEAR(
       g.log_green(dx, torch::tensor({0.7}, torch::kFloat64)).item<double>(),
       expected, 1e-14);
@@ -76,8 +76,7 @@ TEST(PdeGreens, HeatIsItsFormula) {
 
 TEST(PdeGreens, HeatHasMassOneAndMovesWithTheVelocity) {
   const int64_t counts[] = {401, 121, 61};
-  for (const auto kind :
-       {GreenKind::kHeat, GreenKind::kAdvectionDiffusion}) {
+  for (const auto kind : {GreenKind::kHeat, GreenKind::kAdvectionDiffusion}) {
     for (int64_t d = 1; d <= 3; ++d) {
       const auto g = kernel_of(kind, d);
       const int64_t n = counts[d - 1];
@@ -91,8 +90,8 @@ TEST(PdeGreens, HeatHasMassOneAndMovesWithTheVelocity) {
       const bool moves = kind == GreenKind::kAdvectionDiffusion;
       const double velocity[] = {0.7, -0.4, 0.2};
       for (int64_t axis = 0; axis < d; ++axis) {
-        EXPECT_NEAR(mean[axis].item<double>(),
-                    moves ? velocity[axis] * dt : 0, 1e-10);
+        EXPECT_NEAR(mean[axis].item<double>(), moves ? velocity[axis] * dt : 0,
+                    1e-10);
       }
     }
   }
@@ -100,8 +99,7 @@ TEST(PdeGreens, HeatHasMassOneAndMovesWithTheVelocity) {
 
 // Σ_y G(x - y, t1) G(y, t2) cell = G(x, t1 + t2)
 TEST(PdeGreens, TwoStepsOfHeatAreOne) {
-  for (const auto kind :
-       {GreenKind::kHeat, GreenKind::kAdvectionDiffusion}) {
+  for (const auto kind : {GreenKind::kHeat, GreenKind::kAdvectionDiffusion}) {
     for (int64_t d = 1; d <= 2; ++d) {
       const auto g = kernel_of(kind, d);
       const int64_t n = d == 1 ? 801 : 161;
@@ -130,10 +128,9 @@ TEST(PdeGreens, HeatSolvesItsEquation) {
   auto residual = first[1];
   for (int64_t axis = 0; axis < 2; ++axis) {
     const auto slope = first[0].select(1, axis);
-    const auto second =
-        torch::autograd::grad({slope.sum()}, {dx}, {}, true)[0];
-    residual = residual + velocity[axis] * slope -
-               kRate * second.select(1, axis);
+    const auto second = torch::autograd::grad({slope.sum()}, {dx}, {}, true)[0];
+    residual =
+        residual + velocity[axis] * slope - kRate * second.select(1, axis);
   }
   EXPECT_TRUE(near(residual, torch::zeros({20}), {0, 1e-13}));
 }
@@ -161,18 +158,16 @@ TEST(PdeGreens, WaveWithASmallCoreIsTheExactOne) {
   auto o = options_of(GreenKind::kWave, 2);
   o.core = 1e-6;
   const double inside = std::sqrt(kRate * kRate * 4 - 0.01);
-  EXPECT_NEAR(
-      along(GreenKernel(o), torch::tensor({0.1}, torch::kFloat64), 2)
-          .item<double>(),
-      1 / (2 * std::numbers::pi * kRate * inside), 1e-5);
+  EXPECT_NEAR(along(GreenKernel(o), torch::tensor({0.1}, torch::kFloat64), 2)
+                  .item<double>(),
+              1 / (2 * std::numbers::pi * kRate * inside), 1e-5);
 }
 
 TEST(PdeGreens, NothingIsSeenBeforeItsTimeOrOutsideTheCone) {
   const auto dx = torch::zeros({4, 3}, torch::kFloat64);
-  const auto dt =
-      torch::tensor({-1.0, -1e-12, 0.0, 1e-12}, torch::kFloat64);
-  for (const auto kind : {GreenKind::kHeat, GreenKind::kWave,
-                          GreenKind::kAdvectionDiffusion}) {
+  const auto dt = torch::tensor({-1.0, -1e-12, 0.0, 1e-12}, torch::kFloat64);
+  for (const auto kind :
+       {GreenKind::kHeat, GreenKind::kWave, GreenKind::kAdvectionDiffusion}) {
     for (int64_t d = 1; d <= 3; ++d) {
       const auto logits = kernel_of(kind, d).log_green(dx.slice(1, 0, d), dt);
       for (int64_t n = 0; n < 3; ++n) {
@@ -189,8 +184,8 @@ TEST(PdeGreens, NothingIsSeenBeforeItsTimeOrOutsideTheCone) {
                 in_shell || o.rate * o.time_core <= o.core);
     }
   }
-  const auto r = torch::tensor({0.0, 0.5, 0.56, 0.6, 0.6001, 2.0},
-                               torch::kFloat64);
+  const auto r =
+      torch::tensor({0.0, 0.5, 0.56, 0.6, 0.6001, 2.0}, torch::kFloat64);
   for (int64_t d = 1; d <= 3; ++d) {  // the cone ends at c dt = 0.6
     const auto g = along(kernel_of(GreenKind::kWave, d), r, 2);
     for (int64_t n = 0; n < 6; ++n) {
@@ -219,8 +214,8 @@ TEST(PdeGreens, PoissonHasUnitFluxAndNoTime) {
     EXPECT_TRUE(std::isfinite(
         g.log_green(torch::zeros({1, d}, torch::kFloat64), Tensor())
             .item<double>()));
-    const auto far = g.log_green(torch::full({1, d}, 9.5, torch::kFloat64),
-                                 Tensor());
+    const auto far =
+        g.log_green(torch::full({1, d}, 9.5, torch::kFloat64), Tensor());
     EXPECT_EQ(std::isfinite(far.item<double>()), d == 3);
   }
 }
@@ -251,27 +246,27 @@ Tensor weights_of(const Tensor& scores, const Tensor& logits) {
 }
 
 TEST(PdeGreens, NoRowOfASoftmaxIsEmpty) {
-  for (const auto kind : {GreenKind::kHeat, GreenKind::kWave,
-                          GreenKind::kPoisson, GreenKind::kAdvectionDiffusion}) {
+  for (const auto kind :
+       {GreenKind::kHeat, GreenKind::kWave, GreenKind::kPoisson,
+        GreenKind::kAdvectionDiffusion}) {
     for (int64_t d = 1; d <= 3; ++d) {
       const auto at = tokens(40, d);
       const auto logits = kernel_of(kind, d).logits(at, at, true);
       ASSERT_EQ(logits.sizes(), (std::vector<int64_t>{2, 1, 40, 40}));
-      const auto weights =
-          weights_of(random({2, 3, 40, 40}, "scores"), logits);
+      const auto weights = weights_of(random({2, 3, 40, 40}, "scores"), logits);
       EXPECT_TRUE(near(weights.sum(-1), torch::ones({2, 3, 40}), {0, 1e-14}));
-      EXPECT_TRUE(torch::equal(logits.select(3, 0), torch::zeros({2, 1, 40},
-                                                      torch::kFloat64)));
-      EXPECT_TRUE(torch::equal(logits.select(2, 0), torch::zeros({2, 1, 40},
-                                                      torch::kFloat64)));
+      EXPECT_TRUE(torch::equal(logits.select(3, 0),
+                               torch::zeros({2, 1, 40}, torch::kFloat64)));
+      EXPECT_TRUE(torch::equal(logits.select(2, 0),
+                               torch::zeros({2, 1, 40}, torch::kFloat64)));
     }
   }
 }
 
 // What a growing diffusivity leaves of the bias. `peak`: attention to what is
-// visible, without a bias. `full`: the factor dt^(-d/2) stays, which for keys of
-// one time is none; and G itself goes to 0, so that a global token, whose logit
-// is 0, gets all weight.
+// visible, without a bias. `full`: the factor dt^(-d/2) stays, which for keys
+// of one time is none; and G itself goes to 0, so that a global token, whose
+// logit is 0, gets all weight.
 TEST(PdeGreens, LargeDiffusivityIsPlainAttention) {
   const int64_t d = 2;
   const auto scores = random({2, 3, 40, 40}, "scores");
@@ -279,8 +274,7 @@ TEST(PdeGreens, LargeDiffusivityIsPlainAttention) {
   o.rate = 1e9;
   const auto at = tokens(40, d);
   const auto full = GreenKernel(o).logits(at, at, true);
-  const auto seen = torch::zeros_like(full).masked_fill(
-      full == kNever, kNever);
+  const auto seen = torch::zeros_like(full).masked_fill(full == kNever, kNever);
   o.scale = GreenScale::kPeak;
   EXPECT_TRUE(near(weights_of(scores, GreenKernel(o).logits(at, at, true)),
                    weights_of(scores, seen), {0, 1e-6}));
@@ -291,20 +285,20 @@ TEST(PdeGreens, LargeDiffusivityIsPlainAttention) {
   auto keys = tokens(40, d), queries = tokens(40, d);
   queries.select(2, d).fill_(2);  // all dt are 2.5: plain attention
   keys.select(2, d).fill_(-0.5);
-  EXPECT_TRUE(near(
-      weights_of(scores, GreenKernel(o).logits(queries, keys, false)),
-      torch::softmax(scores, -1), {0, 1e-6}));
+  EXPECT_TRUE(
+      near(weights_of(scores, GreenKernel(o).logits(queries, keys, false)),
+           torch::softmax(scores, -1), {0, 1e-6}));
   keys = tokens(40, d);  // of different times: those of dt^(-d/2)
   const auto dt = (2 - keys.select(2, d)).view({2, 1, 1, 40});
-  EXPECT_TRUE(near(
-      weights_of(scores, GreenKernel(o).logits(queries, keys, false)),
-      torch::softmax(scores - 0.5 * d * torch::log(dt), -1), {0, 1e-6}));
+  EXPECT_TRUE(
+      near(weights_of(scores, GreenKernel(o).logits(queries, keys, false)),
+           torch::softmax(scores - 0.5 * d * torch::log(dt), -1), {0, 1e-6}));
 }
 
 TEST(PdeGreens, GradientsOfPhysicalParametersAreThoseOfDifferences) {
   for (const auto scale : {GreenScale::kFull, GreenScale::kPeak}) {
-    for (const auto kind : {GreenKind::kHeat, GreenKind::kWave,
-                            GreenKind::kAdvectionDiffusion}) {
+    for (const auto kind :
+         {GreenKind::kHeat, GreenKind::kWave, GreenKind::kAdvectionDiffusion}) {
       for (int64_t d = 1; d <= 3; ++d) {
         auto o = options_of(kind, d);
         o.scale = scale;
@@ -331,15 +325,15 @@ TEST(PdeGreens, IsTheSameInFloat32) {
   for (const auto device : testing::devices()) {
     const auto dx = random({50, 3}, "dx").to(device);
     const auto dt = (random({50}, "dt") + 1.1).to(device);
-    for (const auto kind : {GreenKind::kHeat, GreenKind::kWave,
-                            GreenKind::kPoisson}) {
+    for (const auto kind :
+         {GreenKind::kHeat, GreenKind::kWave, GreenKind::kPoisson}) {
       const auto g = kernel_of(kind, 2);
       const auto x = dx.slice(1, 0, 2);
       const auto got =
           g.log_green(x.to(torch::kFloat32), dt.to(torch::kFloat32));
       EXPECT_EQ(got.scalar_type(), torch::kFloat32);
-      EXPECT_TRUE(near(torch::exp(got), torch::exp(g.log_green(x, dt)),
-                       {1e-4, 1e-6}));
+      EXPECT_TRUE(
+          near(torch::exp(got), torch::exp(g.log_green(x, dt)), {1e-4, 1e-6}));
     }
   }
 }
@@ -362,11 +356,13 @@ TEST(PdeGreens, LengthsComeFromTheSensors) {
   const GreenKernel g(o, sensors);
   EXPECT_NEAR(g.function.core, 0.5, 1e-12);
   EXPECT_NEAR(g.function.radius, 2 * std::sqrt(17.0), 1e-12);
-  EXPECT_NE(thrown<ConfigError>([&] { GreenKernel none(o); })
-                .find("expected a length core"),
+  EXPECT_NE(thrown<ConfigError>([&] {
+              GreenKernel none(o);
+            }).find("expected a length core"),
             std::string::npos);
-  EXPECT_NE(thrown<UsageError>([&] { lengths_of(sensors[0], 3); })
-                .find("expected sensors (N, 3 or more), got (3)"),
+  EXPECT_NE(thrown<UsageError>([&] {
+              lengths_of(sensors[0], 3);
+            }).find("expected sensors (N, 3 or more), got (3)"),
             std::string::npos);
 }
 
@@ -378,18 +374,20 @@ TEST(PdeGreens, OptionsAreConfigurationKeys) {
   schema.find("green.velocity_y")->set("0.5");
   EXPECT_EQ(o.kind, GreenKind::kAdvectionDiffusion);
   const auto parameters = GreenKernel(o).parameters;
-  EXPECT_TRUE(torch::equal(parameters,
-                           torch::tensor({1.0, 0.0}, torch::kFloat64)));
+  EXPECT_TRUE(
+      torch::equal(parameters, torch::tensor({1.0, 0.0}, torch::kFloat64)));
   o.dimensions = 2;
   EXPECT_EQ(GreenKernel(o).parameters[2].item<double>(), 0.5);
   o.dimensions = 4;
-  EXPECT_NE(thrown<std::invalid_argument>([&] { GreenKernel g(o); })
-                .find("expected 1, 2 or 3 dimensions, got 4"),
+  EXPECT_NE(thrown<std::invalid_argument>([&] {
+              GreenKernel g(o);
+            }).find("expected 1, 2 or 3 dimensions, got 4"),
             std::string::npos);
   o.dimensions = 1;
   o.rate = 0;
-  EXPECT_NE(thrown<ConfigError>([&] { GreenKernel g(o); })
-                .find("expected a rate above 0, got 0"),
+  EXPECT_NE(thrown<ConfigError>([&] {
+              GreenKernel g(o);
+            }).find("expected a rate above 0, got 0"),
             std::string::npos);
 }
 
