@@ -23,7 +23,7 @@ using torch::autograd::variable_list;
 constexpr int64_t kDeepest = 64;        // of heads that a kernel takes
 constexpr int64_t kPlaceMultiple = 16;  // lengths of places are multiples
 // In plain operations so many scores are in memory at once.
-constexpr int64_t kScoresAtOnce = int64_t{1} << 24;
+constexpr int64_t kScoresAtOnce = int64_t{1} << 22;
 
 // (B, 4, length): see GreenPlace.
 Tensor places_of(const GreenFunction& green, const Tensor& coordinates,

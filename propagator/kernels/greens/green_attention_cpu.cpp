@@ -91,53 +91,95 @@ void forward_queries(const GreenTiles<Real>& g, int64_t b, int64_t m, Real* out,
   }
 }
 
+using ParameterSums = double[kGreenParameters];
+
+// What backward takes, and where gradients are added.
 template <class Real>
-struct BackwardInputs {
+struct Backward {
+  GreenTiles<Real> g;
   const Real *grad, *log_sum, *delta;
+  Real *dq, *dk, *dv;
+  ParameterSums* sums;  // of each head and run of queries, or null
+
+  struct Room {
+    std::vector<Real> logits = std::vector<Real>(GreenTiles<Real>::kSize);
+    std::vector<Real> weights = logits, slopes = logits;
+  };
+
+  // False if no key of the tile is visible.
+  bool begin(int64_t b, const GreenTile& t, Room& room) const {
+    return g.logits(b, t, room.logits.data());
+  }
+  void begin_head(int64_t b, int64_t h, const GreenTile& t, Room& room) const {
+    g.weights_and_slopes(b, h, t, room.logits.data(), grad, log_sum, delta,
+                         room.weights.data(), room.slopes.data());
+  }
+  void to_queries(int64_t b, int64_t h, const GreenTile& t, Room& room) const {
+    g.add_query_gradient(b, h, t, room.slopes.data(),
+                         g.of_queries(dq, b, h) + t.query * g.depth);
+    if (sums == nullptr) return;
+    const int64_t run = t.query / kTileQueries;
+    g.add_parameter_gradient(b, t, room.slopes.data(),
+                             sums[(b * g.heads + h) * g.query_tiles() + run]);
+  }
+  void to_keys(int64_t b, int64_t h, const GreenTile& t, Room& room) const {
+    const int64_t at = t.key * g.depth;
+    g.add_key_gradient(t, room.slopes.data(), g.of_queries(g.query, b, h),
+                       g.of_keys(dk, b, h) + at);
+    g.add_key_gradient(t, room.weights.data(), g.of_queries(grad, b, h),
+                       g.of_keys(dv, b, h) + at);
+  }
+
+  // All gradients of one head.
+  void head(int64_t b, int64_t h) const {
+    Room room;
+    for (int64_t m = 0; m < g.query_tiles(); ++m) {
+      for (int64_t n = 0; n < g.key_tiles(); ++n) {
+        const auto t = g.tile(m, n);
+        if (!begin(b, t, room)) continue;
+        begin_head(b, h, t, room);
+        to_queries(b, h, t, room);
+        to_keys(b, h, t, room);
+      }
+    }
+  }
+
+  // Those of one run of queries, and those of one run of keys.
+  void queries(int64_t b, int64_t m) const {
+    Room room;
+    for (int64_t n = 0; n < g.key_tiles(); ++n) {
+      const auto t = g.tile(m, n);
+      if (!begin(b, t, room)) continue;
+      for (int64_t h = 0; h < g.heads; ++h) {
+        begin_head(b, h, t, room);
+        to_queries(b, h, t, room);
+      }
+    }
+  }
+  void keys(int64_t b, int64_t n) const {
+    Room room;
+    for (int64_t m = 0; m < g.query_tiles(); ++m) {
+      const auto t = g.tile(m, n);
+      if (!begin(b, t, room)) continue;
+      for (int64_t h = 0; h < g.heads; ++h) {
+        begin_head(b, h, t, room);
+        to_keys(b, h, t, room);
+      }
+    }
+  }
+
+  // Heads, if there is one for each thread; else runs of queries and then of
+  // keys, for which all weights are computed twice. Sums are in the same order.
+  void run(int64_t cases) const {
+    if (cases * g.heads >= at::get_num_threads()) {
+      return for_tiles(cases, g.heads,
+                       [&](int64_t b, int64_t h) { head(b, h); });
+    }
+    for_tiles(cases, g.query_tiles(),
+              [&](int64_t b, int64_t m) { queries(b, m); });
+    for_tiles(cases, g.key_tiles(), [&](int64_t b, int64_t n) { keys(b, n); });
+  }
 };
-
-// The gradients of one run of queries; what parameters get of it in `sum`.
-template <class Real>
-void backward_queries(const GreenTiles<Real>& g, const BackwardInputs<Real>& in,
-                      int64_t b, int64_t m, Real* dq,
-                      double (*sum)[kGreenParameters]) {
-  std::vector<Real> logits(g.kSize), weights(g.kSize), slopes(g.kSize), all;
-  if (sum != nullptr) all.resize(g.kSize);
-  for (int64_t n = 0; n < g.key_tiles(); ++n) {
-    const auto t = g.tile(m, n);
-    if (!g.logits(b, t, logits.data())) continue;
-    std::fill(all.begin(), all.end(), Real(0));
-    for (int64_t h = 0; h < g.heads; ++h) {
-      g.weights_and_slopes(b, h, t, logits.data(), in.grad, in.log_sum,
-                           in.delta, weights.data(), slopes.data());
-      g.add_query_gradient(b, h, t, slopes.data(),
-                           g.of_queries(dq, b, h) + t.query * g.depth);
-      if (sum == nullptr) continue;
-      for (size_t at = 0; at < all.size(); ++at) all[at] += slopes[at];
-    }
-    if (sum != nullptr) g.add_parameter_gradient(b, t, all.data(), *sum);
-  }
-}
-
-// The gradients of one run of keys and values.
-template <class Real>
-void backward_keys(const GreenTiles<Real>& g, const BackwardInputs<Real>& in,
-                   int64_t b, int64_t n, Real* dk, Real* dv) {
-  std::vector<Real> logits(g.kSize), weights(g.kSize), slopes(g.kSize);
-  for (int64_t m = 0; m < g.query_tiles(); ++m) {
-    const auto t = g.tile(m, n);
-    if (!g.logits(b, t, logits.data())) continue;
-    for (int64_t h = 0; h < g.heads; ++h) {
-      g.weights_and_slopes(b, h, t, logits.data(), in.grad, in.log_sum,
-                           in.delta, weights.data(), slopes.data());
-      const int64_t at = t.key * g.depth;
-      g.add_key_gradient(t, slopes.data(), g.of_queries(g.query, b, h),
-                         g.of_keys(dk, b, h) + at);
-      g.add_key_gradient(t, weights.data(), g.of_queries(in.grad, b, h),
-                         g.of_keys(dv, b, h) + at);
-    }
-  }
-}
 
 }  // namespace
 
@@ -169,23 +211,21 @@ GreenGradients green_attention_backward_cpu(const Tensor& grad,
                    torch::zeros_like(in.v), Tensor()};
   AT_DISPATCH_FLOATING_TYPES(in.q.scalar_type(), "green_attention", [&] {
     const auto g = tiles_of<scalar_t>(in, k, v);
-    const BackwardInputs<scalar_t> back{grad.data_ptr<scalar_t>(),
-                                        forward.log_sum.data_ptr<scalar_t>(),
-                                        delta.data_ptr<scalar_t>()};
-    const int64_t cases = in.q.size(0), runs = g.query_tiles();
-    const auto parts =
-        torch::zeros({cases * runs, kGreenParameters}, torch::kFloat64);
-    auto* sums =
-        reinterpret_cast<double(*)[kGreenParameters]>(parts.data_ptr<double>());
-    auto* dq = d.q.data_ptr<scalar_t>();
-    for_tiles(cases, runs, [&](int64_t b, int64_t m) {
-      backward_queries(g, back, b, m, dq,
-                       in.learns ? sums + b * runs + m : nullptr);
-    });
-    auto *dk = d.k.data_ptr<scalar_t>(), *dv = d.v.data_ptr<scalar_t>();
-    for_tiles(cases, g.key_tiles(), [&](int64_t b, int64_t n) {
-      backward_keys(g, back, b, n, dk, dv);
-    });
+    const int64_t cases = in.q.size(0);
+    const auto parts = torch::zeros(
+        {cases * g.heads * g.query_tiles(), kGreenParameters}, torch::kFloat64);
+    const Backward<scalar_t> backward{
+        .g = g,
+        .grad = grad.data_ptr<scalar_t>(),
+        .log_sum = forward.log_sum.data_ptr<scalar_t>(),
+        .delta = delta.template data_ptr<scalar_t>(),
+        .dq = d.q.data_ptr<scalar_t>(),
+        .dk = d.k.data_ptr<scalar_t>(),
+        .dv = d.v.data_ptr<scalar_t>(),
+        .sums = in.learns ? reinterpret_cast<ParameterSums*>(
+                                parts.template data_ptr<double>())
+                          : nullptr};
+    backward.run(cases);
     d.q.mul_(g.scale);
     d.k.mul_(g.scale);
     if (in.learns) d.parameters = parts.sum(0).to(grad.scalar_type());

@@ -1,7 +1,8 @@
+#include "propagator/kernels/cuda.h"
+
 #include <cmath>
 
 #include "propagator/core/torch_compat.h"
-#include "propagator/kernels/cuda.h"
 #include "propagator/kernels/greens/green_attention.cuh"
 #include "propagator/kernels/launch.h"
 
