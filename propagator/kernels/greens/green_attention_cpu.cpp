@@ -1,6 +1,7 @@
 #include <ATen/Dispatch.h>
 #include <ATen/Parallel.h>
 
+#include <algorithm>
 #include <cmath>
 #include <limits>
 
@@ -44,11 +45,16 @@ GreenTiles<Real> tiles_of(const GreenInputs& in, const Rows& k, const Rows& v) {
               1 / std::sqrt(static_cast<double>(in.q.size(3))))};
 }
 
-// Calls work(b, n) for every case and each of `count` tiles, on all threads:
-// from both ends in turn, for later queries see more keys.
+// Calls work(b, n) for every case and each of `count` parts, on all threads:
+// from both ends in turn, for later queries see more keys. A thread is worth
+// waking for `kWorthAThread` of all `products` of a case.
+constexpr int64_t kWorthAThread = 1 << 18;
 template <class Work>
-void for_tiles(int64_t cases, int64_t count, const Work& work) {
-  at::parallel_for(0, cases * count, 1, [&](int64_t begin, int64_t end) {
+void for_parts(int64_t cases, int64_t count, int64_t products,
+               const Work& work) {
+  const int64_t grain = std::max<int64_t>(
+      1, kWorthAThread * count / std::max<int64_t>(1, products));
+  at::parallel_for(0, cases * count, grain, [&](int64_t begin, int64_t end) {
     for (int64_t at = begin; at < end; ++at) {
       const int64_t n = at % count;
       work(at / count, n % 2 == 0 ? n / 2 : count - 1 - n / 2);
@@ -172,12 +178,13 @@ struct Backward {
   // keys, for which all weights are computed twice. Sums are in the same order.
   void run(int64_t cases) const {
     if (cases * g.heads >= at::get_num_threads()) {
-      return for_tiles(cases, g.heads,
+      return for_parts(cases, g.heads, g.products(),
                        [&](int64_t b, int64_t h) { head(b, h); });
     }
-    for_tiles(cases, g.query_tiles(),
+    for_parts(cases, g.query_tiles(), g.products(),
               [&](int64_t b, int64_t m) { queries(b, m); });
-    for_tiles(cases, g.key_tiles(), [&](int64_t b, int64_t n) { keys(b, n); });
+    for_parts(cases, g.key_tiles(), g.products(),
+              [&](int64_t b, int64_t n) { keys(b, n); });
   }
 };
 
@@ -193,9 +200,9 @@ GreenForward green_attention_cpu(const GreenInputs& in) {
     const auto g = tiles_of<scalar_t>(in, k, v);
     auto* out = forward.out.data_ptr<scalar_t>();
     auto* log_sum = forward.log_sum.data_ptr<scalar_t>();
-    for_tiles(in.q.size(0), g.query_tiles(), [&](int64_t b, int64_t m) {
-      forward_queries(g, b, m, out, log_sum);
-    });
+    for_parts(
+        in.q.size(0), g.query_tiles(), g.products(),
+        [&](int64_t b, int64_t m) { forward_queries(g, b, m, out, log_sum); });
   });
   forward.out.add_(in.v.narrow(2, 0, 1));
   return forward;

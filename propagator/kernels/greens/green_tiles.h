@@ -77,6 +77,8 @@ struct GreenTiles {
   static constexpr int64_t kWidth = L::kWidth;
   static constexpr int64_t kSize = kTileQueries * kTileKeys;
 
+  // Multiplications of all queries of a case with all keys.
+  int64_t products() const { return heads * query_count * key_count * depth; }
   int64_t query_tiles() const {
     return (query_count + kTileQueries - 1) / kTileQueries;
   }
