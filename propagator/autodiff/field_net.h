@@ -2,6 +2,7 @@
 
 #include <torch/nn/module.h>
 
+#include <memory>
 #include <vector>
 
 #include "propagator/autodiff/jet.h"
@@ -17,6 +18,11 @@ struct FieldDomain {
   bool time_is_periodic = false;  // seen as a cosine, and a sine behind all
 
   int64_t variables() const { return static_cast<int64_t>(low.size()); }
+};
+
+// Readings (M, F) of fields at points (M, D), NaN where there is none.
+struct Observations {
+  torch::Tensor points, readings;
 };
 
 // A network that maps points to the values of fields there, with derivatives:
@@ -35,6 +41,14 @@ class FieldNet : public torch::nn::Module {
   // uniform ones for matrices, 0.01 for biases, 1 and 0 for norms. Each
   // parameter has a random stream of its own.
   virtual void initialise(int64_t seed);
+
+  // Takes what was read, before training; readings are in units of each
+  // field's spread, about its mean. A network that does not answer from them
+  // takes no notice.
+  virtual void observe(const Observations&) {}
+  // While what it returns lives, that part of an answer which is the same for
+  // all points is computed once. Parameters must not change meanwhile.
+  virtual std::shared_ptr<void> hold() { return nullptr; }
 };
 
 // The field network that a task's module is.

@@ -2,6 +2,7 @@
 #include "propagator/models/heat_former.h"
 #include "propagator/models/hit_former.h"
 #include "propagator/models/kan.h"
+#include "propagator/models/pgt.h"
 #include "propagator/models/pinn.h"
 #include "propagator/models/pinn_mamba.h"
 #include "propagator/models/pinnsformer.h"
@@ -43,6 +44,9 @@ const Kinds<FieldNetOptions>& field_nets() {
       {"kan",
        {"splines on edges (Kolmogorov-Arnold), each point by itself",
         [] { return std::make_unique<KanOptions>(); }}},
+      {"pgt",
+       {"the transformer of the PGT paper, which answers from readings",
+        [] { return std::make_unique<PgtOptions>(); }}},
       {"pinn",
        {"layers with tanh, each point by itself",
         [] { return std::make_unique<PinnOptions>(); }}},

@@ -12,6 +12,7 @@
 #include "propagator/core/json.h"
 #include "propagator/core/sha256.h"
 #include "propagator/data/safetensors.h"
+#include "propagator/nn/data_shaped.h"
 
 namespace propagator::train {
 namespace {
@@ -172,6 +173,15 @@ NamedTensors copy_parameters(const torch::nn::Module& module) {
 void set_parameters(torch::nn::Module& module, const NamedTensors& values,
                     const std::string& source) {
   const torch::NoGradGuard no_grad;
+  const auto take_shapes = [&](torch::nn::Module& part,
+                               const std::string& prefix) {
+    auto* shaped = dynamic_cast<nn::DataShaped*>(&part);
+    if (shaped != nullptr) shaped->take_shapes(values, prefix);
+  };
+  take_shapes(module, "");
+  for (const auto& part : module.named_modules("", /*include_self=*/false)) {
+    take_shapes(*part.value(), part.key() + ".");
+  }
   const auto parameters = module.named_parameters();
   const std::string other =
       "the weights belong to a model of another configuration";

@@ -186,6 +186,10 @@ class WithInitialConditions : public autodiff::FieldNet {
   }
 
   void initialise(int64_t seed) override { network_->initialise(seed); }
+  void observe(const autodiff::Observations& read) override {
+    network_->observe(read);
+  }
+  std::shared_ptr<void> hold() override { return network_->hold(); }
 
  private:
   // f + (t - t₀) g

@@ -40,6 +40,17 @@ class WithPeriodicEmbedding : public autodiff::FieldNet {
         network_(register_module("network", std::move(network))) {}
 
   Jet forward(const Jet& points) override {
+    return network_->forward(embedded(points));
+  }
+  void observe(const autodiff::Observations& read) override {
+    network_->observe(
+        {embedded(Jet::constant(read.points)).value(), read.readings});
+  }
+  std::shared_ptr<void> hold() override { return network_->hold(); }
+  void initialise(int64_t seed) override { network_->initialise(seed); }
+
+ private:
+  Jet embedded(const Jet& points) const {
     auto inputs = autodiff::coordinates(points);
     for (const auto& [variable, low, length] : periodic_) {
       auto& x = inputs[static_cast<size_t>(variable)];
@@ -49,12 +60,9 @@ class WithPeriodicEmbedding : public autodiff::FieldNet {
     }
     std::vector<torch::Tensor> rows;
     for (const auto& input : inputs) rows.push_back(input.rows());
-    return network_->forward(Jet(torch::stack(rows, -1), points.layout()));
+    return Jet(torch::stack(rows, -1), points.layout());
   }
 
-  void initialise(int64_t seed) override { network_->initialise(seed); }
-
- private:
   std::vector<PeriodicEmbedding::Period> periodic_;
   std::shared_ptr<autodiff::FieldNet> network_;
 };

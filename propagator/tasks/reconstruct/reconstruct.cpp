@@ -13,6 +13,7 @@
 namespace propagator::tasks {
 namespace {
 
+using models::as_field_net;
 using models::FieldNet;
 using torch::Tensor;
 
@@ -40,8 +41,7 @@ std::map<std::string, std::string> Reconstruct::defaults() const {
 void Reconstruct::validate() {
   measured_.clear();
   try {
-    const auto problem =
-        pde::Problem::parse(problem_options_.text, posed());
+    const auto problem = pde::Problem::parse(problem_options_.text, posed());
     const auto& names = problem.symbols.fields;
     for (const auto& field : sensor_options_.fields) {
       const auto found = std::ranges::find(names, field);
@@ -151,6 +151,11 @@ void Reconstruct::calibrate(torch::nn::Module& model) {
     shift[measured_[k]] = mean_[static_cast<int64_t>(k)];
     scale[measured_[k]] = spread_[static_cast<int64_t>(k)];
   }
+  auto readings = sensors_.training.readings.clone();
+  for (int64_t f = 0; f < readings.size(1); ++f) {
+    readings.select(1, f).sub_(shift[f]).div_(scale[f]);
+  }
+  as_field_net(model).observe({sensors_.training.points, readings});
   for (const auto& part : model.modules()) {
     if (auto* scaled = part->as<ScaledNet>()) scaled->set(shift, scale);
   }

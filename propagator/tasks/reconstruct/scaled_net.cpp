@@ -6,8 +6,8 @@ namespace propagator::tasks {
 
 ScaledNet::ScaledNet(std::shared_ptr<models::FieldNet> network, int64_t outputs)
     : network_(register_module("network", std::move(network))),
-      shift_(register_buffer("shift", torch::zeros({outputs}))),
-      scale_(register_buffer("scale", torch::ones({outputs}))) {}
+      shift_(register_parameter("shift", torch::zeros({outputs}), false)),
+      scale_(register_parameter("scale", torch::ones({outputs}), false)) {}
 
 autodiff::Jet ScaledNet::forward(const autodiff::Jet& points) {
   return network_->forward(points) * scale_ + shift_;

@@ -15,6 +15,10 @@ class ScaledNet : public models::FieldNet {
 
   autodiff::Jet forward(const autodiff::Jet& points) override;
   void initialise(int64_t seed) override { network_->initialise(seed); }
+  void observe(const autodiff::Observations& read) override {
+    network_->observe(read);
+  }
+  std::shared_ptr<void> hold() override { return network_->hold(); }
   // Both (outputs).
   void set(const torch::Tensor& shift, const torch::Tensor& scale);
 

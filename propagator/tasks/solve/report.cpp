@@ -33,6 +33,7 @@ double rms(const Tensor& x) {
 Solve::Answer Solve::answer_of(models::FieldNet& model) const {
   const torch::NoGradGuard no_grad;
   model.eval();
+  const auto held = model.hold();
   const auto points = reference_.points();
   std::vector<Tensor> fields, residuals_of;
   Progress progress("testing", points.size(0));

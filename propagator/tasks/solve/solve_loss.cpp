@@ -110,6 +110,7 @@ train::Loss SolveLoss::at(torch::nn::Module& module, const SolvePoints& points,
     where = positions.to(runtime_.device);
   }
   auto& model = models::as_field_net(module);
+  const auto held = model.hold();
   const auto left = residuals_.everywhere(
       model, where ? windows.index_select(0, *where) : windows, points.faces());
   std::vector<std::vector<Tensor>> residuals{

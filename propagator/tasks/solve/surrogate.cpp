@@ -40,6 +40,9 @@ class SolveSurrogate : public Surrogate {
         windows_(windows),
         runtime_(runtime) {
     model_->eval();
+    const torch::NoGradGuard no_grad;
+    const PrecisionScope scope(runtime_);
+    held_ = net_.hold();
   }
 
   std::vector<Port> inputs() const override {
@@ -106,6 +109,7 @@ class SolveSurrogate : public Surrogate {
 
   std::shared_ptr<torch::nn::Module> model_;
   models::FieldNet& net_;
+  std::shared_ptr<void> held_;  // what does not depend on the points
   std::vector<std::string> variables_;
   pde::Box box_;
   Quantities quantities_;

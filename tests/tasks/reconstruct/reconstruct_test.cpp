@@ -3,6 +3,7 @@
 #include <torch/utils.h>
 
 #include "propagator/run/run.h"
+#include "propagator/run/train.h"
 #include "tasks/training.h"
 #include "testing.h"
 
@@ -13,15 +14,20 @@ using testing::kDouble;
 using testing::prepared_model;
 using torch::Tensor;
 
-run::Experiment rod_with(const std::string& more) {
+run::Experiment rod_with(
+    const std::string& more,
+    const std::string& model = "pinn, width: 12, layers: 2") {
   auto document = config::Document::from_text(
       "task: reconstruct\nprecision: fp64\nproblem:\n"
       "  domain: ['x in [0, 1]', 't in [0, 1]']\n  fields: u\n"
       "  equations: [u_t = 0.1*u_xx]\n"
       "  exact: [u = 3 + exp(-0.1*pi^2*t)*sin(pi*x)]\n"
       "sensors: {count: 40}\n"
-      "model: {name: pinn, width: 12, layers: 2}\n"
-      "points: {per_axis: 8, validation_per_axis: 5}\neval: {per_axis: 20}\n" +
+      "model: {name: " +
+          model +
+          "}\n"
+          "points: {per_axis: 8, validation_per_axis: 5}\neval: {per_axis: "
+          "20}\n" +
           more,
       "test");
   return run::Experiment(document);
@@ -38,6 +44,23 @@ TEST(TasksReconstruct, AFieldIsRebuiltFromReadingsAndItsEquationAlone) {
   // The field goes from 3 to 4: 3 everywhere is off by 0.15.
   EXPECT_LT(numbers.at("relative_l2").get<double>(), 3e-3) << numbers;
   EXPECT_LT(numbers.at("held_out_fit").at("error").at("u").get<double>(), 0.03);
+}
+
+TEST(TasksReconstruct, ARunAnswersFromItsFolderAlone) {
+  for (const std::string model :
+       {"pinn, width: 12, layers: 2",
+        "pgt, width: 8, heads: 2, layers: 1, decoder_width: 8"}) {
+    const testing::TemporaryFolder folder;
+    const auto e =
+        rod_with("train: {max_steps: 3}\nreport: {page: no}\n", model);
+    Observer silent;
+    run::train(e, folder / "run", false, silent);
+    const auto run = run::open(folder / "run");
+    const auto x = torch::rand({5}, torch::kFloat64);
+    const auto answers = run.apply({{"x", x}, {"t", x}});
+    // In the size of the readings: what it takes from them is in the folder.
+    EXPECT_NEAR(answers.at("u").mean().item<double>(), 3.5, 0.5) << model;
+  }
 }
 
 TEST(TasksReconstruct, ItsDataTermIsTheMeanSquareInUnitsOfTheSpread) {

@@ -1,0 +1,346 @@
+#include "propagator/models/pgt.h"
+
+#include <fmt/format.h>
+#include <torch/utils.h>
+
+#include <cmath>
+
+#include "propagator/core/error.h"
+#include "propagator/nn/linear.h"
+#include "propagator/nn/wavelet_mlp.h"
+
+namespace propagator::models {
+namespace {
+
+using autodiff::Jet;
+using torch::Tensor;
+
+constexpr const char* kPlaces = "sensor_places";
+constexpr const char* kReadings = "sensor_readings";
+constexpr const char* kKnown = "sensor_known";
+
+int64_t space_of(const FieldDomain& domain) {
+  return domain.variables() - (domain.time >= 0 ? 1 : 0);
+}
+
+// A constant (W) as a jet (M; N, W) like another one.
+Jet constant_like(const Tensor& value, const Jet& like) {
+  const auto& rows = like.rows();
+  auto all = value.expand({rows.size(1), -1}).unsqueeze(0);
+  if (!like.is_constant()) {
+    const auto still = torch::zeros(
+        {rows.size(0) - 1, rows.size(1), value.size(0)}, rows.options());
+    all = torch::cat({all, still});
+  }
+  return Jet(all, like.layout());
+}
+
+}  // namespace
+
+void PgtOptions::describe(config::Schema& s) {
+  s.field("width", width,
+          {.help = "numbers of a token", .min = 1, .max = 4096});
+  s.field("heads", heads, {.help = "attention heads", .min = 1, .max = 256});
+  s.field("layers", layers,
+          {.help = "blocks of the encoder", .min = 1, .max = 100});
+  s.field("feed_forward", feed_forward,
+          {.help = "width between the two layers of a block",
+           .min = 1,
+           .max = 65536});
+  s.field("decoder", decoder,
+          {.help = "what makes fields of a point and what the sensors say"});
+  s.field("decoder_width", decoder_width,
+          {.help = "width of the decoder's layers", .min = 1, .max = 65536});
+  s.field("decoder_layers", decoder_layers,
+          {.help = "hidden layers of the decoder", .min = 1, .max = 100});
+  s.field("first_w0", first_w0,
+          {.help = "frequency of the decoder's first layer of sines, over axes "
+                   "on [-1, 1]",
+           .min = 1e-3,
+           .max = 1e4});
+  s.field("hidden_w0", hidden_w0,
+          {.help = "frequency of its layers of sines after the first",
+           .min = 1e-3,
+           .max = 1e4});
+  s.section("green", green);
+  s.field(
+      "learn_green", learn_green,
+      {.help = "the rate and velocity of the Green's function are learned"});
+}
+
+void PgtOptions::validate(const FieldDomain& domain) const {
+  if (width % heads != 0) {
+    throw ConfigError(
+        "model.heads",
+        fmt::format("{} heads do not divide a width of {}", heads, width),
+        "choose a width that is a multiple of the heads");
+  }
+  if (green.kind == kernels::GreenKind::kNone) return;
+  if (green.dimensions != space_of(domain)) {
+    throw ConfigError(
+        "model.green.dimensions",
+        fmt::format("expected {}, as the problem has, got {}", space_of(domain),
+                    green.dimensions),
+        fmt::format("set model.green.dimensions={}, or model.green.kind=none",
+                    space_of(domain)));
+  }
+  const kernels::GreenFunction function{.kind = green.kind};
+  if (function.in_time() && domain.time < 0) {
+    throw ConfigError("model.green.kind", "the problem has no time",
+                      "choose poisson or none");
+  }
+}
+
+std::shared_ptr<FieldNet> PgtOptions::make(const FieldDomain& domain) const {
+  return std::make_shared<Pgt>(*this, domain);
+}
+
+PgtBlockImpl::PgtBlockImpl(const PgtBlockOptions& o)
+    : norm_(register_module(
+          "norm",
+          torch::nn::LayerNorm(torch::nn::LayerNormOptions({o.width})))),
+      attention_(register_module("attention",
+                                 nn::MultiHeadAttention(nn::AttentionOptions{
+                                     .width = o.width, .heads = o.heads}))),
+      linear1_(register_module("linear1",
+                               torch::nn::Linear(o.width, o.feed_forward))),
+      linear2_(register_module("linear2",
+                               torch::nn::Linear(o.feed_forward, o.width))) {}
+
+Tensor PgtBlockImpl::forward(const Tensor& tokens,
+                             const nn::AttentionBias& bias) {
+  const auto normed = nn::apply_norm(norm_, tokens);
+  return tokens + attention_->forward(normed, bias) +
+         nn::apply_linear(linear2_,
+                          torch::gelu(nn::apply_linear(linear1_, normed)));
+}
+
+Pgt::Pgt(const PgtOptions& o, const FieldDomain& domain)
+    : options_(o),
+      domain_(domain),
+      reading_embedding_(
+          register_module("reading_embedding",
+                          nn::linear_without_bias(domain.fields, o.width))),
+      known_embedding_(register_module(
+          "known_embedding", nn::linear_without_bias(domain.fields, o.width))),
+      place_embedding_(register_module(
+          "place_embedding", torch::nn::Linear(domain.variables(), o.width))),
+      global_token_(
+          register_parameter("global_token", torch::zeros({1, o.width}))),
+      norm_(register_module(
+          "norm",
+          torch::nn::LayerNorm(torch::nn::LayerNormOptions({o.width})))),
+      query_in_(register_module(
+          "query_in", torch::nn::Linear(domain.variables(), o.width))),
+      query_out_(
+          register_module("query_out", torch::nn::Linear(o.width, o.width))),
+      query_(
+          register_module("query", nn::linear_without_bias(o.width, o.width))),
+      key_(register_module("key", nn::linear_without_bias(o.width, o.width))),
+      value_(
+          register_module("value", nn::linear_without_bias(o.width, o.width))),
+      output_(register_module("output",
+                              nn::linear_without_bias(o.width, o.width))) {
+  for (int64_t n = 0; n < o.layers; ++n) {
+    blocks_.push_back(register_module(
+        fmt::format("block{}", n),
+        PgtBlock(PgtBlockOptions{o.width, o.heads, o.feed_forward})));
+  }
+  const int64_t inputs = domain.variables() + (has_film() ? 0 : 2 * o.width);
+  for (int64_t n = 0; has_film() && n < o.decoder_layers; ++n) {
+    films_.push_back(
+        register_module(fmt::format("film{}", n),
+                        nn::Film(nn::FilmOptions{.condition = 2 * o.width,
+                                                 .features = o.decoder_width,
+                                                 .frequency = has_sines()})));
+  }
+  if (has_sines()) {
+    siren_ = register_module(
+        "siren", nn::Siren(nn::SirenOptions{.inputs = inputs,
+                                            .outputs = domain.fields,
+                                            .width = o.decoder_width,
+                                            .layers = o.decoder_layers,
+                                            .first_w0 = o.first_w0,
+                                            .hidden_w0 = o.hidden_w0}));
+  } else {
+    for (int64_t n = 0; n <= o.decoder_layers; ++n) {
+      dense_.push_back(register_module(
+          fmt::format("dense{}", n),
+          torch::nn::Linear(
+              n == 0 ? inputs : o.decoder_width,
+              n < o.decoder_layers ? o.decoder_width : domain.fields)));
+    }
+  }
+  low_ = register_buffer("low", torch::tensor(domain.low, torch::kFloat64));
+  span_ = register_buffer("span",
+                          torch::tensor(domain.high, torch::kFloat64) - low_);
+  const auto none = [&](const char* name, int64_t columns) {
+    return register_parameter(name, torch::zeros({0, columns}), false);
+  };
+  places_ = none(kPlaces, domain.variables());
+  readings_ = none(kReadings, domain.fields);
+  known_ = none(kKnown, domain.fields);
+  std::vector<double> numbers{o.green.rate};
+  numbers.insert(numbers.end(), o.green.velocity.begin(),
+                 o.green.velocity.end());
+  green_parameters_ = register_parameter(
+      "green_parameters", torch::tensor(numbers, torch::kFloat32),
+      o.learn_green);
+}
+
+bool Pgt::has_film() const {
+  return options_.decoder == PgtDecoder::kFilmSiren ||
+         options_.decoder == PgtDecoder::kFilmMlp;
+}
+
+bool Pgt::has_sines() const {
+  return options_.decoder == PgtDecoder::kFilmSiren ||
+         options_.decoder == PgtDecoder::kSiren;
+}
+
+void Pgt::initialise(int64_t seed) {
+  FieldNet::initialise(seed);
+  for (auto& film : films_) film->reset();
+  if (!siren_.is_empty()) siren_->initialise(seed, "siren");
+}
+
+void Pgt::observe(const autodiff::Observations& read) {
+  const torch::NoGradGuard no_grad;
+  const auto known = torch::isfinite(read.readings);
+  const auto set = [](Tensor& buffer, const Tensor& value) {
+    buffer.resize_(value.sizes());
+    buffer.copy_(value);
+  };
+  set(places_, read.points);
+  set(readings_, read.readings.nan_to_num(0));
+  set(known_, known.to(read.readings.scalar_type()));
+}
+
+void Pgt::take_shapes(const std::map<std::string, Tensor>& tensors,
+                      const std::string& prefix) {
+  const torch::NoGradGuard no_grad;
+  for (const auto& [name, buffer] : {std::pair{kPlaces, &places_},
+                                     {kReadings, &readings_},
+                                     {kKnown, &known_}}) {
+    const auto found = tensors.find(prefix + name);
+    if (found == tensors.end() || found->second.dim() != 2) continue;
+    buffer->resize_({found->second.size(0), buffer->size(1)});
+  }
+}
+
+Tensor Pgt::unit(const Tensor& points) const {
+  return (points - low_.to(points.options())) *
+             (2 / span_.to(points.options())) -
+         1;
+}
+
+nn::AttentionBias Pgt::bias() const {
+  if (options_.green.kind == kernels::GreenKind::kNone) {
+    return nn::AttentionBias::full();
+  }
+  // Space first, then time; the global token's place is not read.
+  std::vector<int64_t> order;
+  for (int64_t v = 0; v < domain_.variables(); ++v) {
+    if (v != domain_.time) order.push_back(v);
+  }
+  if (domain_.time >= 0) order.push_back(domain_.time);
+  const auto at = places_.index_select(
+      1,
+      torch::tensor(
+          order, torch::TensorOptions(torch::kInt64).device(places_.device())));
+  auto term = pde::GreenKernel(options_.green, at).with_global_token();
+  term.parameters = green_parameters_.to(places_.scalar_type())
+                        .slice(0, 0, term.function.parameters());
+  const auto with_global =
+      torch::cat({torch::zeros_like(at.slice(0, 0, 1)), at})
+          .slice(1, 0, term.function.coordinates())
+          .unsqueeze(0);
+  return nn::AttentionBias::greens(term, {with_global, with_global});
+}
+
+Pgt::Encoded Pgt::encode() {
+  if (places_.size(0) == 0) {
+    throw UsageError("[pgt] this network answers from readings, and has none",
+                     "it is a model of the task reconstruct");
+  }
+  const auto type = global_token_.scalar_type();
+  const auto places =
+      nn::apply_linear(place_embedding_, unit(places_).to(type));
+  const auto sensors =
+      places + nn::apply_linear(reading_embedding_, readings_.to(type)) +
+      nn::apply_linear(known_embedding_, known_.to(type));
+  auto tokens = torch::cat({global_token_, sensors}).unsqueeze(0);
+  const auto with = bias();
+  for (auto& block : blocks_) tokens = block->forward(tokens, with);
+  tokens = nn::apply_norm(norm_, tokens).squeeze(0);
+  const auto of_sensors = tokens.slice(0, 1);
+  const int64_t depth = options_.width / options_.heads;
+  const auto heads = [&](torch::nn::Linear& linear) {
+    return nn::apply_linear(linear, of_sensors)
+        .view({-1, options_.heads, depth})
+        .transpose(0, 1);  // (H, M, D)
+  };
+  return {tokens[0], heads(key_).transpose(1, 2), heads(value_)};
+}
+
+std::shared_ptr<void> Pgt::hold() {
+  if (held_) return nullptr;
+  held_ = encode();
+  return {static_cast<void*>(this), [this](void*) { held_.reset(); }};
+}
+
+Jet Pgt::ask(const Jet& phi, const Encoded& tokens) {
+  const int64_t depth = options_.width / options_.heads;
+  const auto queries =
+      nn::apply_linear(query_, phi).linear([&](const Tensor& q) {
+        return q.view({q.size(0), q.size(1), options_.heads, depth})
+            .transpose(1, 2);  // (M, H, N, D)
+      });
+  const auto scores = queries.linear([&](const Tensor& q) {
+    return torch::matmul(q, tokens.keys) /
+           std::sqrt(static_cast<double>(depth));
+  });
+  const auto mixed =
+      autodiff::softmax(scores).linear([&](const Tensor& weights) {
+        return torch::matmul(weights, tokens.values)
+            .transpose(1, 2)
+            .flatten(2);  // (M, N, W)
+      });
+  return nn::apply_linear(output_, mixed);
+}
+
+Jet Pgt::decode(const Jet& points, const Jet& condition) {
+  std::vector<nn::Modulation> by;
+  for (auto& film : films_) by.push_back(film->modulation(condition));
+  auto x = has_film() ? points : autodiff::cat({points, condition}, -1);
+  if (has_sines()) {
+    return has_film() ? siren_->forward(x, by) : siren_->forward(x);
+  }
+  for (size_t n = 0; n < dense_.size(); ++n) {
+    x = nn::apply_linear(dense_[n], x);
+    if (n + 1 == dense_.size()) break;
+    if (has_film()) x = nn::modulate(x, by[n]);
+    x = autodiff::tanh(x);
+  }
+  return x;
+}
+
+Jet Pgt::forward(const Jet& windows) {
+  const auto encoded = held_ ? *held_ : encode();
+  const auto& rows = windows.rows();  // (M, N, T, D)
+  const auto type = global_token_.scalar_type();
+  const auto flat =
+      windows.linear([](const Tensor& all) { return all.flatten(1, 2); });
+  // Scaled to [-1, 1]: a shift moves the value alone.
+  const auto points =
+      flat * (2 / span_.to(type)) + (-1 - 2 * low_.to(type) / span_.to(type));
+  const auto phi = nn::apply_linear(
+      query_out_, autodiff::tanh(nn::apply_linear(query_in_, points)));
+  const auto condition = autodiff::cat(
+      {ask(phi, encoded), constant_like(encoded.global, points)}, -1);
+  return decode(points, condition).linear([&](const Tensor& fields) {
+    return fields.view({rows.size(0), rows.size(1), rows.size(2), -1});
+  });
+}
+
+}  // namespace propagator::models
