@@ -245,11 +245,11 @@ class QueryRuns : public torch::autograd::Function<QueryRuns> {
 void check_tokens(const Tensor& q, const Tensor& k, const Tensor& v) {
   const bool fits = q.dim() == 4 && k.dim() == 4 && v.sizes() == k.sizes() &&
                     q.size(0) == k.size(0) && q.size(1) == k.size(1) &&
-                    q.size(3) == k.size(3);
+                    q.size(3) == k.size(3) && k.size(2) > 0;
   if (fits) return;
   throw std::invalid_argument(fmt::format(
-      "[green_attention] expected q (B, H, Tq, D), k and v (B, H, Tk, D), got "
-      "({}), ({}) and ({})",
+      "[green_attention] expected q (B, H, Tq, D), k and v (B, H, Tk, D) "
+      "with one key or more, got ({}), ({}) and ({})",
       fmt::join(q.sizes(), ", "), fmt::join(k.sizes(), ", "),
       fmt::join(v.sizes(), ", ")));
 }
@@ -269,6 +269,16 @@ void check_places(const Tensor& x, const Tensor& coordinates, int64_t axes,
       coordinates.defined()
           ? fmt::format("({})", fmt::join(coordinates.sizes(), ", "))
           : "none"));
+}
+
+void check_hidden(const Tensor& k, const Tensor& hidden) {
+  if (!hidden.defined()) return;
+  const bool fits = hidden.scalar_type() == torch::kBool && hidden.dim() == 2 &&
+                    hidden.size(0) == k.size(0) && hidden.size(1) == k.size(2);
+  if (fits) return;
+  throw std::invalid_argument(fmt::format(
+      "[green_attention] expected hidden keys as ({}, {}) of bool, got ({})",
+      k.size(0), k.size(2), fmt::join(hidden.sizes(), ", ")));
 }
 
 // As many as kernels read; what is not there is 0.
@@ -316,7 +326,8 @@ Tensor green_attention(const Tensor& q, const Tensor& k, const Tensor& v,
   check_tokens(q, k, v);
   check_places(q, at.queries, green.coordinates(), "queries");
   check_places(k, at.keys, green.coordinates(), "keys");
-  if (has_green_attention(q)) {
+  check_hidden(k, at.hidden);
+  if (has_green_attention(q) && q.numel() > 0) {
     const auto if_global = [](bool global, double time) {
       return global ? std::optional(time) : std::nullopt;
     };

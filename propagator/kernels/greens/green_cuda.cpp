@@ -1,6 +1,7 @@
 #include "propagator/kernels/cuda.h"
 
 #include <cmath>
+#include <cstdint>
 
 #include "propagator/core/torch_compat.h"
 #include "propagator/kernels/greens/green_attention.cuh"
@@ -16,9 +17,13 @@ int64_t filled_depth(int64_t depth) {
   return depth <= 16 ? 16 : depth <= 32 ? 32 : 64;
 }
 
+// At 16 bytes, too.
 Tensor filled(const Tensor& x) {
   const int64_t more = filled_depth(x.size(3)) - x.size(3);
-  return more == 0 ? x.contiguous() : torch::constant_pad_nd(x, {0, more});
+  if (more > 0) return torch::constant_pad_nd(x, {0, more});
+  const auto whole = x.contiguous();
+  const auto address = reinterpret_cast<uintptr_t>(whole.data_ptr());
+  return address % 16 == 0 ? whole : whole.clone();
 }
 
 Tensor narrowed(const Tensor& x, int64_t depth) {

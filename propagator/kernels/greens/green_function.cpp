@@ -97,7 +97,11 @@ bool positive(double x) { return x > 0 && std::isfinite(x); }
 // Rows that are not read are put where numbers are finite.
 Tensor places(const Tensor& coordinates, bool global, const Tensor& hidden) {
   auto at = coordinates.detach();
-  if (hidden.defined()) at = at.masked_fill(hidden.unsqueeze(-1), 0);
+  if (hidden.defined()) {
+    // One set of places may be that of all cases.
+    at = at.expand({hidden.size(0), -1, -1})
+             .masked_fill(hidden.unsqueeze(-1), 0);
+  }
   if (!global) return at;
   at = at.clone();
   at.select(1, 0).zero_();

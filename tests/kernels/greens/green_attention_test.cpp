@@ -177,6 +177,23 @@ TEST(KernelsGreenAttention, HidesKeysAndCrossesSets) {
   }
 }
 
+TEST(KernelsGreenAttention, CasesMayShareTheirPlaces) {
+  Inputs in(3, 2, 20, 25, 8, true);
+  in.at.queries = in.at.queries.slice(0, 0, 1);
+  in.at.keys = in.at.keys.slice(0, 0, 1);
+  expect_plain(in, term_of(kCases[2], true), "heat");
+  expect_plain(in, term_of(kCases[8], true), "poisson");
+}
+
+TEST(KernelsGreenAttention, NoQueriesHaveNoAnswers) {
+  const auto got =
+      results(green_attention, Inputs(2, 2, 0, 7, 8), term_of(kCases[1], false),
+              torch::kCPU, torch::kFloat32);
+  EXPECT_EQ(got[0].sizes(), (std::vector<int64_t>{2, 2, 0, 8}));
+  EXPECT_EQ(got[1].numel(), 0);
+  EXPECT_EQ(got[2].abs().sum().item<double>(), 0);
+}
+
 TEST(KernelsGreenAttention, GradientsAreThoseOfDifferences) {
   const Inputs in(1, 2, 9, 9, 8);
   for (const auto& c : {kCases[2], kCases[5], kCases[12]}) {
@@ -341,6 +358,9 @@ TEST(KernelsGreenAttention, SaysWhatDoesNotFit) {
   has(call(heat, {in.at.queries, Tensor()}, in.k),
       "expected coordinates of keys (1, 5, 3 or more), got none");
   has(call(heat, in.at, in.k.slice(3, 0, 4)), "expected q (B, H, Tq, D)");
+  has(call(heat, {in.at.queries, in.at.keys, torch::zeros({5}, torch::kBool)},
+           in.k),
+      "expected hidden keys as (1, 5) of bool, got (5)");
   auto none = heat;
   none.parameters = Tensor();
   has(call(none, in.at, in.k), "expected 1 parameters, got 0");
