@@ -8,6 +8,7 @@
 #include "propagator/core/log.h"
 #include "propagator/nn/init.h"
 #include "propagator/run/configurations.h"
+#include "propagator/run/simulation.h"
 #include "propagator/run/train.h"
 #include "propagator/train/checkpoint.h"
 
@@ -64,7 +65,27 @@ struct CheckArguments {
   Overrides overrides;
 };
 
+int check_simulation(const CheckArguments& o) {
+  config::Document document;
+  o.overrides.apply_to(document);
+  const run::Simulation simulation(o.what, document);
+  const auto& schema = simulation.schema();
+  if (o.json) {
+    json config;
+    for (const auto& field : schema.fields()) config[field.path] = field.get();
+    const json checked{{"config", config},
+                       {"config_sha256", simulation.hash()}};
+    fmt::print("{}\n", (o.keys ? keys_of(schema) : checked).dump(2));
+  } else {
+    fmt::print("{}", o.keys ? config::to_help(schema) : simulation.yaml());
+  }
+  return 0;
+}
+
 int check_config(const CheckArguments& o) {
+  if (run::Simulation::is_known(o.what) && !fs::is_regular_file(o.what)) {
+    return check_simulation(o);
+  }
   auto document = config::Document::from_file(run::find_config(o.what));
   o.overrides.apply_to(document);
   run::Experiment experiment(document);
@@ -110,13 +131,15 @@ int check_run(const CheckArguments& o) {
 void add_check(CLI::App& app, Action& action) {
   const auto o = std::make_shared<CheckArguments>();
   auto* verb = app.add_subcommand(
-      "check", "Check a configuration, or the checkpoints of a run");
+      "check",
+      "Check a configuration, a simulator's keys, or a run's checkpoints");
   verb->footer(
       "A configuration is printed as resolved, every key with its meaning.\n"
       "Examples:\n"
       "  propagator check forecast/quick -s model.heads=3\n"
       "  propagator check forecast/quick --keys\n"
       "  propagator check mine.yaml --model siren\n"
+      "  propagator check wake --keys                 # of a simulator\n"
       "  propagator check runs/quick");
   verb->add_option("what", o->what, "A YAML file, a name from `list`, or a run")
       ->required();

@@ -10,6 +10,7 @@
 #include "propagator/data/tensor_file.h"
 #include "propagator/report/table.h"
 #include "propagator/run/configurations.h"
+#include "propagator/run/simulation.h"
 #include "propagator/tasks/task.h"
 
 namespace propagator::cli {
@@ -17,10 +18,66 @@ namespace {
 
 constexpr int64_t kRowsAtOnce = 64;
 
-int generate(const std::string& name, const std::string& out, bool force,
-             const Overrides& overrides) {
+struct DataArguments {
+  std::string name, file;
+  std::vector<std::string> rows;
+  std::string results = "results";
+  bool force = false, json = false, draft = false;
+  Overrides overrides;
+};
+
+// "drag 1.33": what is known of the numbers.
+void print_numbers(const nlohmann::json& numbers) {
+  report::Table table({"number", "value"});
+  for (const auto& [name, value] : numbers.items()) {
+    if (!value.is_number()) continue;
+    table.row({name, fmt::format("{:.6g}", value.get<double>())});
+  }
+  fmt::print("{}", table.text());
+}
+
+int generate_simulated(const DataArguments& o) {
+  config::Document document;
+  o.overrides.apply_to(document);
+  const run::Simulation simulation(o.name, document);
+  expect_free(o.file, o.force);
+  print_numbers(run::write_simulation(simulation, o.file));
+  fmt::print("{} in {}\n", o.name, o.file);
+  return 0;
+}
+
+int validate(const DataArguments& o) {
+  run::ValidationRequest request{
+      .simulator = o.name, .rows = o.rows, .out = o.results, .draft = o.draft};
+  o.overrides.apply_to(request.where);
+  const auto results = run::validate_simulator(request);
+  report::Table table({"row", "number", "ours", "band", "", "source"});
+  bool within = true;
+  for (const auto& result : results) {
+    within = within && result.within;
+    for (const auto& one : result.summary.at("bands")) {
+      const auto& value = one.at("value");
+      const auto row = result.summary.at("row").get<std::string>();
+      table.row(
+          {row + (o.draft ? " (draft)" : ""), one.at("number"),
+           value.is_number() ? fmt::format("{:.5g}", value.get<double>()) : "-",
+           fmt::format("{} to {}", one.at("band")[0].get<double>(),
+                       one.at("band")[1].get<double>()),
+           one.at("within").get<bool>() ? "within" : "outside",
+           one.at("source")});
+    }
+  }
+  fmt::print("\n{}", table.text());
+  return static_cast<int>(within ? ExitCode::kOk : ExitCode::kOutsideBand);
+}
+
+int generate(const DataArguments& o) {
+  const auto &name = o.name, &out = o.file;
+  if (run::Simulation::is_known(name) && !fs::is_regular_file(name)) {
+    return generate_simulated(o);
+  }
   auto document = config::Document::from_file(run::find_config(name));
-  overrides.apply_to(document);
+  o.overrides.apply_to(document);
   const run::Experiment experiment(document);
   const auto* writer =
       dynamic_cast<const tasks::DataWriter*>(&experiment.task());
@@ -30,7 +87,7 @@ int generate(const std::string& name, const std::string& out, bool force,
                     experiment.run().task),
         "they are drawn from the seed wherever they are used");
   }
-  expect_free(out, force);
+  expect_free(out, o.force);
   const auto runtime = experiment.make_runtime();
   const RuntimeScope scope(runtime, experiment.run().threads);
   const nlohmann::json note{{"made_by", "propagator data generate"},
@@ -136,41 +193,79 @@ int describe(const std::string& path, bool as_json) {
   return 0;
 }
 
-}  // namespace
-
-void add_data(CLI::App& app, Action& action) {
-  struct Options {
-    std::string config, file;
-    bool force = false, json = false;
-    Overrides overrides;
-  };
-  const auto o = std::make_shared<Options>();
-  auto* verb = app.add_subcommand("data", "Make or inspect data files");
-  verb->require_subcommand(1);
-
-  auto* make = verb->add_subcommand(
-      "generate", "Make the data of a configuration and write them");
+void add_generate(CLI::App& verb, Action& action) {
+  const auto o = std::make_shared<DataArguments>();
+  auto* make = verb.add_subcommand(
+      "generate",
+      "Simulate, or make the data of a configuration, and write it");
+  std::string footer = "NAME is a configuration, or a simulator:\n";
+  for (const auto& [name, help] : helps_of(data::simulators())) {
+    footer += fmt::format("  {:<6} {}\n", name, help);
+  }
   make->footer(
-      "Example:\n"
+      footer +
+      "`propagator check wake --keys` explains every key of a simulator. The "
+      "file's note has\nits keys and numbers. It is written when all is "
+      "computed, or not at all.\n"
+      "Examples:\n"
       "  propagator data generate forecast/quick --out plates.h5 "
-      "-s data.cases=100");
-  make->add_option("config", o->config, "A YAML file, or a name from `list`")
+      "-s data.cases=100\n"
+      "  propagator data generate wake --out wake.h5        # Re = 100\n"
+      "  propagator data generate wake --out coarse.npz -s wake.modes=32 "
+      "-s wake.rings=97 \\\n"
+      "    -s wake.outer_radius=20 -s wake.sponge_radius=9 -s wake.dt=0.0125");
+  make->add_option("name", o->name,
+                   "A simulator, a YAML file, or a name from `list`")
       ->required();
   make->add_option("-o,--out", o->file, ".h5 or .npz")->required();
   make->add_flag("--force", o->force, "Replace the file");
   o->overrides.add_to(*make, Overrides::Subject::kModel);
-  make->callback([o, &action] {
-    action = [o] {
-      return generate(o->config, o->file, o->force, o->overrides);
-    };
-  });
+  make->callback([o, &action] { action = [o] { return generate(*o); }; });
+}
 
-  auto* look = verb->add_subcommand(
+void add_validate(CLI::App& verb, Action& action) {
+  const auto o = std::make_shared<DataArguments>();
+  auto* check = verb.add_subcommand("validate",
+                                    "Compare a simulator with the literature");
+  check->footer(
+      "Writes OUT/SIMULATOR/ROW.json of each row. A number outside its band "
+      "ends the program\nwith 6.\n"
+      "Examples:\n"
+      "  propagator data validate wake\n"
+      "  propagator data validate wake re-40 --draft --out /tmp/results");
+  check->add_option("simulator", o->name, "A simulator from `list`")
+      ->required();
+  check->add_option("rows", o->rows, "Rows of it (default: all)");
+  check->add_option("--out", o->results, "Folder of the results")
+      ->capture_default_str();
+  check->add_flag("--draft", o->draft,
+                  "Mark the rows as drafts: a program built from changed "
+                  "sources writes no others");
+  check->add_option("--device", o->overrides.device,
+                    "auto, cpu, cuda or cuda:N");
+  check->add_option("--threads", o->overrides.threads,
+                    "CPU threads (0: all cores)");
+  check->callback([o, &action] { action = [o] { return validate(*o); }; });
+}
+
+void add_info_of_file(CLI::App& verb, Action& action) {
+  const auto o = std::make_shared<DataArguments>();
+  auto* look = verb.add_subcommand(
       "info", "Arrays, shapes and ranges of a .h5 or .npz file");
   look->add_option("file", o->file, ".h5 or .npz")->required();
   look->add_flag("--json", o->json, "Print it as JSON");
   look->callback(
       [o, &action] { action = [o] { return describe(o->file, o->json); }; });
+}
+
+}  // namespace
+
+void add_data(CLI::App& app, Action& action) {
+  auto* verb = app.add_subcommand("data", "Make or inspect data files");
+  verb->require_subcommand(1);
+  add_generate(*verb, action);
+  add_validate(*verb, action);
+  add_info_of_file(*verb, action);
 }
 
 }  // namespace propagator::cli

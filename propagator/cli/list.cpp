@@ -3,6 +3,7 @@
 #include "propagator/bench/bench.h"
 #include "propagator/cli/commands.h"
 #include "propagator/core/files.h"
+#include "propagator/data/simulator.h"
 #include "propagator/run/configurations.h"
 #include "propagator/tasks/registry.h"
 
@@ -39,6 +40,10 @@ std::vector<Part> all_parts() {
   }
   parts.push_back({"/problems", "Problems (propagator solve NAME)",
                    commented(run::known_problems())});
+  const auto simulators = helps_of(data::simulators());
+  parts.push_back({"/simulators",
+                   "Simulators (propagator data generate NAME)",
+                   {simulators.begin(), simulators.end()}});
   parts.push_back({"/configurations", "Configurations (propagator train NAME)",
                    commented(run::known_configs())});
   parts.push_back({"/benchmarks", "Benchmarks (propagator bench NAME)", {}});
@@ -71,7 +76,8 @@ int show_all(bool as_json) {
 void add_list(CLI::App& app, Action& action) {
   const auto json = std::make_shared<bool>(false);
   auto* verb = app.add_subcommand(
-      "list", "Tasks, models, configurations and benchmarks there are");
+      "list",
+      "Tasks, models, simulators, configurations and benchmarks there are");
   verb->add_flag("--json", *json, "Print names and help as JSON");
   verb->callback(
       [json, &action] { action = [json] { return show_all(*json); }; });

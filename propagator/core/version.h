@@ -17,6 +17,10 @@ std::string code_version();
 // of a commit, unchanged.
 bool names_a_commit(std::string_view code);
 
+// UsageError if this program is of no commit, and what it would write is to be
+// no draft either.
+void expect_a_commit(bool draft);
+
 // As pages show it: "0.1.0 c5750ba090ac+ (changed sources)".
 std::string code_text(std::string_view code);
 

@@ -314,18 +314,6 @@ void draw_rows(const fs::path& out, const tasks::Task& task,
   }
 }
 
-void expect_a_commit(const ReproduceRequest& request) {
-  if (request.draft || names_a_commit(code_version())) return;
-  throw UsageError(
-      std::string(kCommit).empty()
-          ? "nobody knows from which commit this program was built, and a row "
-            "names one"
-          : fmt::format("this program was built from changed sources ({}), and "
-                        "a row names a commit",
-                        kCommit),
-      "build it from a commit, or mark the row as a draft with --draft");
-}
-
 struct PlannedRow {
   Row row;
   std::unique_ptr<Experiment> experiment;
@@ -409,7 +397,7 @@ Reproduced reproduce(const ReproduceRequest& request, Observer& observer) {
   for (const auto& row : find_rows(request.rows)) {
     plan.push_back(plan_row(request, row));
   }
-  expect_a_commit(request);
+  expect_a_commit(request.draft);
   Reproduced reproduced;
   std::vector<tasks::ReproducedRow> drawn;
   for (const auto& planned : plan) {
