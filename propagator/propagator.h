@@ -11,6 +11,10 @@
 // Configurations: YAML, keys with meaning, bounds and roles.
 #include "propagator/core/config.h"
 
+// Simulators, as functions; and by name, with their keys.
+#include "propagator/data/simulator.h"
+#include "propagator/physics/wake/wake.h"
+
 // Data: named tensors in HDF5, npz and CSV files.
 #include "propagator/data/named_table.h"
 #include "propagator/data/tensor_file.h"
@@ -28,5 +32,6 @@
 #include "propagator/run/reproduce.h"
 #include "propagator/run/run.h"
 #include "propagator/run/run_report.h"
+#include "propagator/run/simulation.h"
 #include "propagator/run/test.h"
 #include "propagator/run/train.h"

@@ -139,11 +139,13 @@ Simulation::Simulation(const std::string& name, config::Document document)
   schema_.field(
       "device", device_,
       {.help = "where to compute: auto, cpu, cuda or cuda:N", .role = kPlace});
-  schema_.field("threads", threads_,
-                {.help = "CPU threads to compute with; 0 takes all cores",
-                 .min = 0,
-                 .max = 4096,
-                 .role = kPlace});
+  schema_.field(
+      "threads", threads_,
+      {.help = "CPU threads to compute with; arrays are so small that more "
+               "than one gain little; 0 takes all cores",
+       .min = 0,
+       .max = 4096,
+       .role = kPlace});
   schema_.field("precision", precision_,
                 {.help = "type of the numbers; simulators compute in fp64",
                  .role = kCompute});

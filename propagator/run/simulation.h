@@ -30,7 +30,7 @@ class Simulation {
 
  private:
   std::string name_, device_ = "auto";
-  int64_t threads_ = 0;
+  int64_t threads_ = 1;
   Precision precision_ = Precision::kFloat64;
   std::unique_ptr<data::Simulator> simulator_;
   config::Schema schema_;

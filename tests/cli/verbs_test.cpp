@@ -202,6 +202,74 @@ TEST_F(Verbs, GenerateInfoPredictInBothFormats) {
   }
 }
 
+// A flow of few modes, for a moment.
+std::string small_wake() {
+  return " -s wake.modes=16 -s wake.rings=49 -s wake.outer_radius=18 -s "
+         "wake.sponge_radius=9 -s wake.dt=0.02 -s wake.start=1 -s "
+         "wake.snapshots=6 -s wake.columns=9 -s wake.rows=7";
+}
+
+TEST_F(Verbs, GenerateSimulatesAWake) {
+  std::vector<std::string> endings{".h5"};
+  if (data::has_npz()) endings.push_back(".npz");
+  for (const auto& ending : endings) {
+    const auto file = path("wake" + ending);
+    const auto command = "data generate wake --out " + file + small_wake();
+    auto outcome = testing::propagator(command);
+    ASSERT_EQ(outcome.status, 0) << outcome.output;
+    EXPECT_NE(outcome.output.find("drag"), std::string::npos);
+    EXPECT_NE(outcome.output.find("has not settled"), std::string::npos);
+    const auto content = data::load_tensors(file);
+    EXPECT_EQ(content.tensors.at("p").sizes(), (std::vector<int64_t>{6, 7, 9}));
+    EXPECT_EQ(content.tensors.at("x").size(0), 9);
+    // Behind the cylinder the fluid is slower than beside it.
+    const auto u = content.tensors.at("u")[5];
+    EXPECT_LT(u[3][0].item<double>(), 0.5);
+    EXPECT_GT(u[0][0].item<double>(), 0.9);
+    const auto note = nlohmann::json::parse(content.note);
+    EXPECT_EQ(note.at("numbers").at("reynolds"), 100);
+    EXPECT_TRUE(note.at("numbers").contains("divergence_max"));
+    EXPECT_NE(note.at("config").get<std::string>().find("rings: 49"),
+              std::string::npos);
+    EXPECT_EQ(testing::propagator(command).status, 2);  // it is there
+    EXPECT_EQ(testing::propagator(command + " --force").status, 0);
+  }
+}
+
+TEST_F(Verbs, BadWakesWriteNothing) {
+  const auto wrong = [&](const std::string& setting, int status,
+                         const std::string& text) {
+    const auto outcome = testing::propagator(
+        "data generate wake --out " + path("bad.h5") + small_wake() + setting);
+    EXPECT_EQ(outcome.status, status) << outcome.output;
+    EXPECT_NE(outcome.output.find(text), std::string::npos) << outcome.output;
+  };
+  wrong(" -s wake.reynolds=0", 2, "wake.reynolds");
+  wrong(" -s wake.reynolds=1e9", 2, "wake.reynolds");
+  wrong(" -s wake.reynold=100", 2, "did you mean wake.reynolds?");
+  wrong(" -s wake.x_max=30", 2, "sponge_radius");
+  wrong(" -s wake.x_min=0", 2, "outside the cylinder");
+  wrong(" --precision fp32", 2, "fp64");
+  wrong(" -s wake.dt=0.1 -s wake.start=60", 4, "smaller wake.dt");
+  EXPECT_EQ(testing::propagator("data generate wake --out bad.txt").status, 2);
+  EXPECT_TRUE(std::filesystem::is_empty(folder.path()));
+}
+
+TEST_F(Verbs, CheckAndValidateKnowSimulators) {
+  auto outcome = testing::propagator("check wake --keys");
+  EXPECT_EQ(outcome.status, 0) << outcome.output;
+  EXPECT_NE(outcome.output.find("wake.sponge_radius"), std::string::npos);
+  outcome = testing::propagator("check wake -s wake.rings=65");
+  EXPECT_NE(outcome.output.find("rings: 65"), std::string::npos);
+  const auto keys = json_of("check wake --keys --json");
+  EXPECT_EQ(keys[0].at("key"), "device");
+  outcome = testing::propagator("data validate wake re-1000 --draft");
+  EXPECT_EQ(outcome.status, 2);
+  EXPECT_NE(outcome.output.find("did you mean re-100?"), std::string::npos)
+      << outcome.output;
+  EXPECT_EQ(testing::propagator("data validate awake --draft").status, 2);
+}
+
 // Histories of the user's own, of which nothing but the frames is known.
 TEST_F(Verbs, AFieldThatIsNotHeatIsTrainedShownAndPredicted) {
   const auto file = path("mine.h5"), out = path("out.h5");
@@ -574,6 +642,7 @@ TEST_F(Verbs, ListAndInfoSayWhatThereIs) {
   EXPECT_TRUE(names("/problems").contains("klein-gordon"));
   EXPECT_TRUE(names("/configurations").contains("forecast/tiny"));
   EXPECT_TRUE(names("/benchmarks").contains("heat-step"));
+  EXPECT_TRUE(names("/simulators").contains("wake"));
   const auto info = json_of("info --json");
   EXPECT_FALSE(info.at("blas").get<std::string>().empty());
   EXPECT_EQ(info.at("machines").size(), info.at("devices").size());

@@ -36,13 +36,15 @@ void sweep_modes(const Factors& f, int64_t n, int64_t modes, int64_t begin,
 }  // namespace
 
 NumerovSolver::NumerovSolver(double spacing, const torch::Tensor& q,
-                             const torch::Tensor& kappa)
+                             const torch::Tensor& kappa,
+                             std::optional<Method> method)
     : spacing_(spacing),
       q_(q),
       wall_weights_(torch::tensor({{97.0, 114.0, -39.0, 8.0}}, q.options()) *
                     (spacing / 360)) {
   factor(kappa);
-  if (q.is_cpu()) return;
+  const auto usual = q.is_cpu() ? Method::kSweep : Method::kProduct;
+  if (method.value_or(usual) == Method::kSweep) return;
   const int64_t n = q.size(0);
   auto columns = torch::eye(n, torch::kFloat64)
                      .unsqueeze(2)

@@ -2,6 +2,8 @@
 
 #include <torch/types.h>
 
+#include <optional>
+
 namespace propagator::physics {
 
 // Solves y″ = q y + g on evenly spaced rings ξ_0 … ξ_{n-1}, for each of K modes
@@ -18,9 +20,11 @@ namespace propagator::physics {
 // solution is a product with the inverse of each mode's matrix.
 class NumerovSolver {
  public:
-  // q (n, K), kappa (K); both on the device that will solve.
+  enum class Method { kSweep, kProduct };
+  // q (n, K), kappa (K); both on the device that will solve. A sweep is for
+  // the CPU only; unless told otherwise it is what the CPU does.
   NumerovSolver(double spacing, const torch::Tensor& q,
-                const torch::Tensor& kappa);
+                const torch::Tensor& kappa, std::optional<Method> method = {});
 
   // g (P, n, K), wall and outer (P, K) → y (P, n, K)
   torch::Tensor solve(const torch::Tensor& g, const torch::Tensor& wall,

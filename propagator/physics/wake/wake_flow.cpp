@@ -109,7 +109,7 @@ WakeFlow::Implicit::Implicit(const WakeFlow& flow, int order)
   const auto response = solver.solve(none, wall, flow.nothing_);
   mean = response[0].narrow(-1, 0, 1).contiguous();
   mean_slope = solver.wall_slope(response, none)[0].narrow(0, 0, 1).clone();
-  const auto source = response * grid.radius().square() * -1;
+  const auto source = response * flow.minus_r2_;
   const auto answer = flow.poisson_.solve(source, flow.nothing_, flow.nothing_);
   vorticity = response[0].contiguous();
   stream = answer[0].contiguous();
@@ -126,8 +126,10 @@ WakeFlow::WakeFlow(const WakeFlowOptions& options, double time_step,
     : options_(options),
       time_step_(time_step),
       grid_(options.rings, options.modes, options.outer_radius, device),
+      minus_r2_(grid_.radius().square().neg()),
       nothing_(torch::zeros({2, options.modes}, grid_.options())),
       outer_(torch::zeros({2, options.modes}, grid_.options())),
+      rate_(time_step / grid_.radius().square()),
       poisson_(
           grid_.spacing(),
           grid_.wave_number().square().expand({options.rings, options.modes}),
@@ -164,7 +166,7 @@ torch::Tensor WakeFlow::solve_stream(const torch::Tensor& source) const {
 void WakeFlow::start_from(const torch::Tensor& vorticity) {
   steps_ = 0;
   vorticity_ = vorticity;
-  const auto source = vorticity * grid_.radius().square() * -1;
+  const auto source = vorticity * minus_r2_;
   auto stream = solve_stream(source);
   // No mean flow along the wall; the other modes slip until the first step.
   const auto slope = poisson_.wall_slope(stream, source).narrow(1, 0, 1);
@@ -190,9 +192,8 @@ void WakeFlow::step() {
   const int64_t order = std::min<int64_t>(steps_, 2), newest = steps_ % kPast;
   const auto shape = vorticity_.sizes();
   history_[newest].copy_(vorticity_.flatten());
-  history_[kPast + newest].copy_((advection(stream_[0], vorticity_) *
-                                  (time_step_ / grid_.radius().square()))
-                                     .flatten());
+  auto advected = history_[kPast + newest].view(shape);
+  torch::mul_out(advected, advection(stream_[0], vorticity_), rate_);
   const auto& implicit = implicit_[order];
   const auto source =
       torch::mm(weights_[order * kPast + newest], history_).view(shape) *
@@ -208,7 +209,7 @@ void WakeFlow::add_wall_vorticity(const Implicit& implicit,
       implicit.solver.wall_slope(vorticity_, source).narrow(1, 0, 1);
   vorticity_.narrow(2, 0, 1).sub_(
       (mean_slope / implicit.mean_slope).unsqueeze(1) * implicit.mean);
-  const auto curl = vorticity_ * grid_.radius().square() * -1;
+  const auto curl = vorticity_ * minus_r2_;
   auto stream = solve_stream(curl);
   const auto amount =
       (poisson_.wall_slope(stream, curl) / implicit.slope).unsqueeze(1);

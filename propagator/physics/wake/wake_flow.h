@@ -98,8 +98,10 @@ class WakeFlow {
   WakeFlowOptions options_;
   double time_step_;
   LogPolarGrid grid_;
-  torch::Tensor nothing_;  // (2, K) zeros
-  torch::Tensor outer_;    // (2, K): ψ′ + k ψ at the outer ring
+  torch::Tensor minus_r2_;  // (n, 1): ψ″ - k² ψ over ω
+  torch::Tensor nothing_;   // (2, K) zeros
+  torch::Tensor outer_;     // (2, K): ψ′ + k ψ at the outer ring
+  torch::Tensor rate_;      // (n, 1): Δt / r²
   NumerovSolver poisson_;
   std::vector<Implicit> implicit_;      // of order 1, 2, 3
   std::vector<torch::Tensor> weights_;  // (1, 6) of order and newest place
