@@ -45,7 +45,7 @@ nlohmann::json write_simulation(const Simulation& simulation,
 struct ValidationRequest {
   std::string simulator;
   std::vector<std::string> rows;  // none: all of them
-  config::Document where;         // device and threads
+  config::Document where = {};    // device and threads
   std::filesystem::path out = "results";
   bool draft = false;
 };
