@@ -13,7 +13,7 @@ struct WakeOptions {
   WakeFlowOptions flow;
   double x_min = 1, x_max = 8, y_min = -2, y_max = 2;
   int64_t columns = 100, rows = 50;
-  double start = 100;
+  double start = 80;
   int64_t snapshots = 200;
   double interval = 0.1;
 

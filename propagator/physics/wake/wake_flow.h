@@ -15,13 +15,13 @@ namespace propagator::physics {
 // diameters, times in diameters over the speed of the stream.
 struct WakeFlowOptions {
   double reynolds = 100;
-  int64_t modes = 64;
-  int64_t rings = 241;
+  int64_t modes = 80;
+  int64_t rings = 301;
   double outer_radius = 60;
   double sponge_radius = 15;
   double sponge = 0.005;
   double time_step = 0.005;
-  double perturbation = 1;
+  double perturbation = 4;
   double stream = 1;  // no key: 0 is a fluid at rest, which has exact solutions
 
   void describe(config::Schema& schema);
