@@ -26,7 +26,6 @@ struct DataArguments {
   Overrides overrides;
 };
 
-// "drag 1.33": what is known of the numbers.
 void print_numbers(const nlohmann::json& numbers) {
   report::Table table({"number", "value"});
   for (const auto& [name, value] : numbers.items()) {
@@ -155,6 +154,13 @@ void print_ranges(const std::map<std::string, Range>& ranges,
   const auto note = parse_json(reader.note());
   if (!note.is_object()) return;
   fmt::print("\n  made by: {}\n", text_of(note, "made_by").value_or("?"));
+  if (const auto numbers = note.find("numbers");
+      numbers != note.end() && numbers->is_object()) {
+    for (const auto& [name, value] : numbers->items()) {
+      if (!value.is_number()) continue;
+      fmt::print("  {}: {:.6g}\n", plain_text(name), value.get<double>());
+    }
+  }
   if (const auto config = text_of(note, "config")) fmt::print("\n{}", *config);
 }
 

@@ -231,6 +231,9 @@ TEST_F(Verbs, GenerateSimulatesAWake) {
     EXPECT_TRUE(note.at("numbers").contains("divergence_max"));
     EXPECT_NE(note.at("config").get<std::string>().find("rings: 49"),
               std::string::npos);
+    outcome = testing::propagator("data info " + file);
+    EXPECT_NE(outcome.output.find("reynolds: 100"), std::string::npos)
+        << outcome.output;
     EXPECT_EQ(testing::propagator(command).status, 2);  // it is there
     EXPECT_EQ(testing::propagator(command + " --force").status, 0);
   }
@@ -252,6 +255,10 @@ TEST_F(Verbs, BadWakesWriteNothing) {
   wrong(" --precision fp32", 2, "fp64");
   wrong(" -s wake.dt=0.1 -s wake.start=60", 4, "smaller wake.dt");
   EXPECT_EQ(testing::propagator("data generate wake --out bad.txt").status, 2);
+  const auto stopped =
+      testing::shell("timeout -s INT 2 " + testing::program() +
+                     " data generate wake --out " + path("stopped.h5"));
+  EXPECT_NE(stopped.status, 0) << stopped.output;
   EXPECT_TRUE(std::filesystem::is_empty(folder.path()));
 }
 

@@ -68,11 +68,10 @@ void WakeFlowOptions::describe(config::Schema& s) {
            .min = 2,
            .max = 1000});
   s.field("sponge", sponge,
-          {.help = "added viscosity over radius from twice the sponge radius "
-                   "on; smaller needs more modes to stay stable",
-           .unit = "U",
+          {.help = "viscosity that is added from twice the sponge radius on, "
+                   "over U r / modes",
            .min = 0,
-           .max = 1});
+           .max = 100});
   s.field("dt", time_step,
           {.help = "largest time step; the one taken divides the interval of "
                    "snapshots",
@@ -146,7 +145,8 @@ WakeFlow::WakeFlow(const WakeFlowOptions& options, double time_step,
 torch::Tensor WakeFlow::viscosity_of_rings() const {
   const auto& r = grid_.radius();
   const auto ramp = (r / options_.sponge_radius - 1).clamp(0, 1);
-  return viscosity() + options_.sponge * r * ramp.square() * (3 - 2 * ramp);
+  const double added = options_.sponge / static_cast<double>(options_.modes);
+  return viscosity() + added * r * ramp.square() * (3 - 2 * ramp);
 }
 
 // Two eddies of opposite sign on the axis, one behind the other, so that no

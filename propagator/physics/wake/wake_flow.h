@@ -19,7 +19,7 @@ struct WakeFlowOptions {
   int64_t rings = 301;
   double outer_radius = 60;
   double sponge_radius = 15;
-  double sponge = 0.005;
+  double sponge = 0.4;
   double time_step = 0.005;
   double perturbation = 4;
   double stream = 1;  // no key: 0 is a fluid at rest, which has exact solutions
@@ -46,8 +46,8 @@ struct WakeFlowOptions {
 // ω_ξ = 0, since the pressure comes back to itself around the cylinder.
 // At the outer ring there is no vorticity beyond: each mode of ψ less the
 // stream goes on as r^-k. There ω_ξ = 0. Beyond `sponge_radius` the viscosity
-// grows to `sponge` times r, so that the wake, which angles resolve less and
-// less, is smooth when it leaves; what is nearer is not touched.
+// grows to `sponge` times r / K, so that the wake, which angles resolve less
+// and less, is smooth when it leaves; what is nearer is not touched.
 class WakeFlow {
  public:
   WakeFlow(const WakeFlowOptions& options, double time_step,

@@ -24,7 +24,7 @@ WakeFlowOptions small_flow(double reynolds) {
           .rings = 81,
           .outer_radius = 20,
           .sponge_radius = 8,
-          .sponge = 0.01,
+          .sponge = 0.3,
           .perturbation = 0};
 }
 
