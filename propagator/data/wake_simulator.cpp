@@ -56,16 +56,16 @@ Simulated WakeSimulator::simulate(const Runtime& runtime) const {
 
 std::vector<Validation> WakeSimulator::validations() const {
   const std::string published =
-      "published computations; the lower the farther their boundaries are";
+      "published computations, most with boundaries some tens of diameters "
+      "away, which raise drag and lift";
   const Settings fine{"wake.modes=48", "wake.rings=241", "wake.start=150"};
   return {
       {.name = "re-100",
        .help = "vortex shedding at Re = 100, the data as they are by default",
        .runs = {{"wake.reynolds=100"}},
        .bands = {{"strouhal", 0.164, 0.167, published},
-                 {"drag", 1.32, 1.36, published},
-                 {"lift_amplitude", 0.315, 0.345,
-                  "0.32 to 0.34, published to two digits"},
+                 {"drag", 1.33, 1.36, published},
+                 {"lift_amplitude", 0.32, 0.34, published},
                  {"drift", 0, 0.01, "a settled flow"},
                  {"divergence_rms", 0, 1e-3, "fourth-order differences"},
                  {"momentum_residual_rms", 0, 1e-3,
@@ -74,13 +74,13 @@ std::vector<Validation> WakeSimulator::validations() const {
        .help = "steady flow at Re = 40; recirculation from the rear "
                "stagnation point, in diameters",
        .runs = {steady(40, fine)},
-       .bands = {{"drag", 1.49, 1.56, published},
+       .bands = {{"drag", 1.52, 1.56, published},
                  {"recirculation", 2.2, 2.3, published}}},
       {.name = "re-20",
        .help = "steady flow at Re = 20; recirculation as at Re = 40",
        .runs = {steady(20, fine)},
        .bands = {{"drag", 2.0, 2.1, published},
-                 {"recirculation", 0.90, 0.94, published}}},
+                 {"recirculation", 0.92, 0.94, published}}},
       {.name = "refinement",
        .help = "Re = 40 on rings that are each half as far apart, in a domain "
                "of 20 diameters",
@@ -94,7 +94,7 @@ std::vector<Validation> WakeSimulator::validations() const {
                "away, and rings as far apart: a near one raises the drag",
        .runs = {small_steady(185, 20, 100), small_steady(240, 60, 100),
                 small_steady(295, 180, 100)},
-       .bands = {{"drag", 1.49, 1.56, published}}}};
+       .bands = {{"drag", 1.52, 1.56, published}}}};
 }
 
 }  // namespace propagator::data

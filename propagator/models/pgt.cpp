@@ -146,31 +146,7 @@ Pgt::Pgt(const PgtOptions& o, const FieldDomain& domain)
         fmt::format("block{}", n),
         PgtBlock(PgtBlockOptions{o.width, o.heads, o.feed_forward})));
   }
-  const int64_t inputs = domain.variables() + (has_film() ? 0 : 2 * o.width);
-  for (int64_t n = 0; has_film() && n < o.decoder_layers; ++n) {
-    films_.push_back(
-        register_module(fmt::format("film{}", n),
-                        nn::Film(nn::FilmOptions{.condition = 2 * o.width,
-                                                 .features = o.decoder_width,
-                                                 .frequency = has_sines()})));
-  }
-  if (has_sines()) {
-    siren_ = register_module(
-        "siren", nn::Siren(nn::SirenOptions{.inputs = inputs,
-                                            .outputs = domain.fields,
-                                            .width = o.decoder_width,
-                                            .layers = o.decoder_layers,
-                                            .first_w0 = o.first_w0,
-                                            .hidden_w0 = o.hidden_w0}));
-  } else {
-    for (int64_t n = 0; n <= o.decoder_layers; ++n) {
-      dense_.push_back(register_module(
-          fmt::format("dense{}", n),
-          torch::nn::Linear(
-              n == 0 ? inputs : o.decoder_width,
-              n < o.decoder_layers ? o.decoder_width : domain.fields)));
-    }
-  }
+  make_decoder();
   low_ = register_buffer("low", torch::tensor(domain.low, torch::kFloat64));
   span_ = register_buffer("span",
                           torch::tensor(domain.high, torch::kFloat64) - low_);
@@ -186,6 +162,35 @@ Pgt::Pgt(const PgtOptions& o, const FieldDomain& domain)
   green_parameters_ = register_parameter(
       "green_parameters", torch::tensor(numbers, torch::kFloat32),
       o.learn_green);
+}
+
+void Pgt::make_decoder() {
+  const int64_t inputs =
+      domain_.variables() + (has_film() ? 0 : 2 * options_.width);
+  for (int64_t n = 0; has_film() && n < options_.decoder_layers; ++n) {
+    films_.push_back(register_module(
+        fmt::format("film{}", n),
+        nn::Film(nn::FilmOptions{.condition = 2 * options_.width,
+                                 .features = options_.decoder_width,
+                                 .frequency = has_sines()})));
+  }
+  if (has_sines()) {
+    siren_ = register_module(
+        "siren", nn::Siren(nn::SirenOptions{.inputs = inputs,
+                                            .outputs = domain_.fields,
+                                            .width = options_.decoder_width,
+                                            .layers = options_.decoder_layers,
+                                            .first_w0 = options_.first_w0,
+                                            .hidden_w0 = options_.hidden_w0}));
+  } else {
+    for (int64_t n = 0; n <= options_.decoder_layers; ++n) {
+      dense_.push_back(register_module(
+          fmt::format("dense{}", n),
+          torch::nn::Linear(n == 0 ? inputs : options_.decoder_width,
+                            n < options_.decoder_layers ? options_.decoder_width
+                                                        : domain_.fields)));
+    }
+  }
 }
 
 bool Pgt::has_film() const {

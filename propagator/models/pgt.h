@@ -83,6 +83,7 @@ class Pgt : public FieldNet, public nn::DataShaped {
                    const std::string& prefix) override;
 
  private:
+  void make_decoder();
   struct Encoded {
     torch::Tensor global;        // (W)
     torch::Tensor keys, values;  // (H, D, M), (H, M, D)

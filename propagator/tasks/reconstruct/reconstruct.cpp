@@ -151,9 +151,12 @@ void Reconstruct::calibrate(torch::nn::Module& model) {
     shift[measured_[k]] = mean_[static_cast<int64_t>(k)];
     scale[measured_[k]] = spread_[static_cast<int64_t>(k)];
   }
-  auto readings = sensors_.training.readings.clone();
-  for (int64_t f = 0; f < readings.size(1); ++f) {
-    readings.select(1, f).sub_(shift[f]).div_(scale[f]);
+  // A network's answers beside the fields are never read.
+  const auto& read = sensors_.training.readings;
+  auto readings =
+      torch::full({read.size(0), outputs()}, std::nan(""), read.options());
+  for (int64_t f = 0; f < read.size(1); ++f) {
+    readings.select(1, f).copy_((read.select(1, f) - shift[f]) / scale[f]);
   }
   as_field_net(model).observe({sensors_.training.points, readings});
   for (const auto& part : model.modules()) {

@@ -49,7 +49,9 @@ TEST(TasksReconstruct, AFieldIsRebuiltFromReadingsAndItsEquationAlone) {
 TEST(TasksReconstruct, ARunAnswersFromItsFolderAlone) {
   for (const std::string model :
        {"pinn, width: 12, layers: 2",
-        "pgt, width: 8, heads: 2, layers: 1, decoder_width: 8"}) {
+        "pgt, width: 8, heads: 2, layers: 1, decoder_width: 8",
+        "pgt, width: 8, heads: 2, layers: 1, decoder_width: 8}\n"
+        "loss: {readings: heteroscedastic"}) {
     const testing::TemporaryFolder folder;
     const auto e =
         rod_with("train: {max_steps: 3}\nreport: {page: no}\n", model);
