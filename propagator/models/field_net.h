@@ -24,6 +24,8 @@ class FieldNetOptions {
   virtual void validate(const FieldDomain& domain) const = 0;
   // Whether tokens of a window see each other; otherwise one token is enough.
   virtual bool windowed() const = 0;
+  // Whether it answers from readings, and is nothing without them.
+  virtual bool needs_readings() const { return false; }
   // The highest derivative that it has everywhere, for a spline; -1: any.
   virtual int64_t smoothness() const { return -1; }
   virtual std::shared_ptr<FieldNet> make(const FieldDomain& domain) const = 0;

@@ -37,6 +37,7 @@ struct PgtOptions : FieldNetOptions {
   void describe(config::Schema& schema) override;
   void validate(const FieldDomain& domain) const override;
   bool windowed() const override { return false; }
+  bool needs_readings() const override { return true; }
   std::shared_ptr<FieldNet> make(const FieldDomain& domain) const override;
 };
 

@@ -198,6 +198,7 @@ std::vector<OwnTerm> Reconstruct::own_terms() {
 TaskKind reconstruct_kind() {
   auto kind = solve_kind();
   kind.help = "given scattered readings of a field, what is it everywhere?";
+  kind.models = helps_of(models::field_nets());
   kind.make = [](const config::Document& document) {
     const auto domain =
         config::items_of(document.get("problem.domain").value_or(""));

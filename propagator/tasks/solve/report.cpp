@@ -158,7 +158,7 @@ void add_remarks_on_truth(const json& numbers,
 std::vector<std::string> remarks_of(const json& numbers) {
   std::vector<std::string> remarks{
       fmt::format("residual and conditions are root mean squares; {} test "
-                  "points, the centres of cells",
+                  "points",
                   numbers.at("points").get<int64_t>())};
   if (has_failed(numbers)) {
     remarks.push_back(

@@ -63,6 +63,14 @@ void Solve::validate() {
   expect_countable(*problem_, "eval.per_axis", eval_options_.per_axis);
   conditions_ = SolveConditions(*problem_, hard_constraints_);
   reference_ = SolveReference(*problem_, eval_options_, freedoms());
+  if (model_options_->needs_readings() &&
+      posed() == pde::Posed::kByConditions) {
+    throw ConfigError(
+        "model.name",
+        fmt::format("{} answers from readings, which solve has none of",
+                    model_name_),
+        "choose another model, or the task reconstruct");
+  }
   model_options_->validate(conditions_.seen(domain()));
   if (point_options_.resample_every > 0 && !point_options_.adaptive &&
       point_options_.sampling == pde::Sampling::kGrid) {
@@ -189,6 +197,19 @@ train::Loss Solve::loss(torch::nn::Module& model, data::Split split,
   return loss_.at(model, points_, split, positions);
 }
 
+namespace {
+
+// Those that need no readings.
+std::map<std::string, std::string> solvers() {
+  auto helps = helps_of(models::field_nets());
+  std::erase_if(helps, [](const auto& item) {
+    return models::field_nets().at(item.first).options()->needs_readings();
+  });
+  return helps;
+}
+
+}  // namespace
+
 TaskKind solve_kind() {
   return {
       .help = "given only a PDE and its conditions, what is the solution?",
@@ -201,7 +222,7 @@ TaskKind solve_kind() {
                     .options(),
                 std::ssize(domain));
           },
-      .models = helps_of(models::field_nets()),
+      .models = solvers(),
       .files =
           "INPUT holds the variables by name, one number for each point; "
           "OUTPUT gets them\nand the quantities of eval.quantities.\n  "

@@ -143,6 +143,23 @@ TEST(TasksReconstruct, APressureIsComparedWithoutItsMean) {
   }
 }
 
+TEST(TasksReconstruct, ANetworkThatAnswersFromReadingsSolvesNothing) {
+  try {
+    run::Experiment(config::Document::from_text(
+        "task: solve\nproblem:\n  domain: ['x in [0, 1]']\n  fields: u\n"
+        "  equations: [u_x = 1]\n  conditions: ['on x=0: u = 0']\n"
+        "model: {name: pgt}\n",
+        "test"));
+    FAIL();
+  } catch (const ConfigError& error) {
+    EXPECT_NE(std::string(error.what()).find("pgt answers from readings"),
+              std::string::npos)
+        << error.what();
+  }
+  EXPECT_FALSE(all_tasks().at("solve").models.contains("pgt"));
+  EXPECT_TRUE(all_tasks().at("reconstruct").models.contains("pgt"));
+}
+
 TEST(TasksReconstruct, AFieldThatTheProblemDoesNotHaveIsNotRead) {
   try {
     rod_with("sensors: {fields: [v]}\n");
