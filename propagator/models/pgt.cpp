@@ -211,6 +211,7 @@ void Pgt::initialise(int64_t seed) {
 
 void Pgt::observe(const autodiff::Observations& read) {
   const torch::NoGradGuard no_grad;
+  green_.reset();
   const auto known = torch::isfinite(read.readings);
   const auto set = [](Tensor& buffer, const Tensor& value) {
     buffer.resize_(value.sizes());
@@ -224,6 +225,7 @@ void Pgt::observe(const autodiff::Observations& read) {
 void Pgt::take_shapes(const std::map<std::string, Tensor>& tensors,
                       const std::string& prefix) {
   const torch::NoGradGuard no_grad;
+  green_.reset();
   for (const auto& [name, buffer] : {std::pair{kPlaces, &places_},
                                      {kReadings, &readings_},
                                      {kKnown, &known_}}) {
@@ -239,23 +241,24 @@ Tensor Pgt::unit(const Tensor& points) const {
          1;
 }
 
-nn::AttentionBias Pgt::bias() const {
+nn::AttentionBias Pgt::bias() {
   if (options_.green.kind == kernels::GreenKind::kNone) {
     return nn::AttentionBias::full();
   }
   // Space first, then time; the global token's place is not read.
-  std::vector<int64_t> order;
+  std::vector<Tensor> columns;
   for (int64_t v = 0; v < domain_.variables(); ++v) {
-    if (v != domain_.time) order.push_back(v);
+    if (v != domain_.time) columns.push_back(places_.select(1, v));
   }
-  if (domain_.time >= 0) order.push_back(domain_.time);
-  const auto at = places_.index_select(
-      1,
-      torch::tensor(
-          order, torch::TensorOptions(torch::kInt64).device(places_.device())));
-  auto term = pde::GreenKernel(options_.green, at).with_global_token();
-  term.parameters = green_parameters_.to(places_.scalar_type())
-                        .slice(0, 0, term.function.parameters());
+  if (domain_.time >= 0) columns.push_back(places_.select(1, domain_.time));
+  const auto at = torch::stack(columns, 1);
+  if (!green_) green_ = pde::GreenKernel(options_.green, at).function;
+  const kernels::GreenTerm term{
+      .function = *green_,
+      .parameters = green_parameters_.to(places_.scalar_type())
+                        .slice(0, 0, green_->parameters()),
+      .global_query = true,
+      .global_key = true};
   const auto with_global =
       torch::cat({torch::zeros_like(at.slice(0, 0, 1)), at})
           .slice(1, 0, term.function.coordinates())

@@ -92,7 +92,7 @@ class Pgt : public FieldNet, public nn::DataShaped {
   Encoded encode();
   // What is known of the Green's function: lengths left at 0 in the options
   // come from the sensors.
-  nn::AttentionBias bias() const;
+  nn::AttentionBias bias();
   torch::Tensor unit(const torch::Tensor& points) const;
   // Cross-attention of φ (M; N, W) to the tokens.
   autodiff::Jet ask(const autodiff::Jet& phi, const Encoded& tokens);
@@ -113,8 +113,9 @@ class Pgt : public FieldNet, public nn::DataShaped {
   nn::Siren siren_ = nullptr;
   std::vector<torch::nn::Linear> dense_;  // of a decoder with tanh
   torch::Tensor green_parameters_;
-  torch::Tensor low_, span_;                 // (D)
-  torch::Tensor places_, readings_, known_;  // (M, D), (M, F), (M, F)
+  torch::Tensor low_, span_;                     // (D)
+  torch::Tensor places_, readings_, known_;      // (M, D), (M, F), (M, F)
+  std::optional<kernels::GreenFunction> green_;  // of the readings, once
   std::optional<Encoded> held_;
 };
 

@@ -20,6 +20,12 @@ std::map<std::string, TaskKind>& registered() {
 
 }  // namespace
 
+bool has_section(const config::Document& document, const std::string& name) {
+  const auto begins = document.entries().lower_bound(name + ".");
+  return begins != document.entries().end() &&
+         begins->first.starts_with(name + ".");
+}
+
 const std::map<std::string, TaskKind>& all_tasks() { return registered(); }
 
 void add_task(const std::string& name, TaskKind kind) {

@@ -22,6 +22,9 @@ struct TaskKind {
   std::function<bool(const config::Document&)> claims = {};
 };
 
+// Whether a document sets a key of that section.
+bool has_section(const config::Document& document, const std::string& name);
+
 // The tasks by name, as `task` in a configuration.
 const std::map<std::string, TaskKind>& all_tasks();
 

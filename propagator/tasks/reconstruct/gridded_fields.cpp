@@ -75,22 +75,24 @@ GriddedFields read_gridded_fields(const std::filesystem::path& path,
   return all;
 }
 
+Tensor evenly_spread(int64_t count, int64_t size) {
+  return ((torch::arange(count, torch::kFloat64) + 0.5) *
+          (static_cast<double>(size) / static_cast<double>(count)))
+      .floor()
+      .to(torch::kInt64);
+}
+
 GriddedFields snapshots_of(const GriddedFields& all, int64_t time,
                            int64_t count) {
   if (time < 0 || count == 0 || count >= all.grid.size(time)) return all;
-  const auto size = static_cast<double>(all.grid.size(time));
-  const auto chosen = ((torch::arange(count, torch::kFloat64) + 0.5) *
-                       (size / static_cast<double>(count)))
-                          .floor()
-                          .to(torch::kInt64);
+  const auto chosen = evenly_spread(count, all.grid.size(time));
   auto some = all;
   auto& places = some.grid.along[static_cast<size_t>(time)];
   places = places.index_select(0, chosen);
   auto shape = all.grid.shape();
   shape.push_back(-1);
-  some.fields = all.fields.reshape(shape)
-                    .index_select(time, chosen)
-                    .flatten(0, time < 0 ? 0 : -2);
+  some.fields =
+      all.fields.reshape(shape).index_select(time, chosen).flatten(0, -2);
   return some;
 }
 

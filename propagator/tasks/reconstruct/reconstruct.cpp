@@ -38,33 +38,25 @@ std::map<std::string, std::string> Reconstruct::defaults() const {
   return all;
 }
 
-void Reconstruct::validate() {
+void Reconstruct::validate_own() {
+  const auto& names = problem_->symbols.fields;
   measured_.clear();
-  try {
-    const auto problem = pde::Problem::parse(problem_options_.text, posed());
-    const auto& names = problem.symbols.fields;
-    for (const auto& field : sensor_options_.fields) {
-      const auto found = std::ranges::find(names, field);
-      if (found == names.end()) {
-        throw ConfigError(
-            "sensors.fields", fmt::format("the problem has no field {}", field),
-            config::did_you_mean(
-                field, names,
-                fmt::format("it has {}", fmt::join(names, ", "))));
-      }
-      measured_.push_back(found - names.begin());
+  for (const auto& field : sensor_options_.fields) {
+    const auto found = std::ranges::find(names, field);
+    if (found == names.end()) {
+      throw ConfigError(
+          "sensors.fields", fmt::format("the problem has no field {}", field),
+          config::did_you_mean(
+              field, names, fmt::format("it has {}", fmt::join(names, ", "))));
     }
-    if (measured_.empty()) {
-      measured_.resize(names.size());
-      std::iota(measured_.begin(), measured_.end(), 0);
-    }
-  } catch (const pde::ProblemError&) {
-    // Solve::validate says so, with its place.
+    measured_.push_back(found - names.begin());
+  }
+  if (measured_.empty()) {
+    measured_.resize(names.size());
+    std::iota(measured_.begin(), measured_.end(), 0);
   }
   std::ranges::sort(measured_);
-  Solve::validate();
-  const bool drawn = sensor_options_.file.empty();
-  if (!drawn && sensor_options_.noise > 0) {
+  if (!sensor_options_.file.empty() && sensor_options_.noise > 0) {
     throw ConfigError("sensors.noise",
                       "readings of a file have their own noise",
                       "leave out sensors.noise or sensors.file");
@@ -113,23 +105,24 @@ void Reconstruct::prepare(int64_t seed, const Runtime& runtime) {
     sensors_ = read_readings(*problem_, sensor_options_, measured_, seed);
   }
   Solve::prepare(seed, runtime);
-  const auto columns = torch::tensor(measured_, torch::kInt64);
-  const auto read = sensors_.training.readings.index_select(1, columns);
+  columns_ = torch::tensor(measured_, torch::kInt64);
+  const auto read = sensors_.training.readings.index_select(1, columns_);
   const auto known = torch::isfinite(read);
   const auto count = known.sum(0).clamp_min(1);
   const auto mean = read.nan_to_num(0).sum(0) / count;
-  const auto variance = ((read - mean).nan_to_num(0).square().sum(0) / count);
+  const auto variance = (read - mean).nan_to_num(0).square().sum(0) / count;
   mean_ = mean;
   spread_ = torch::where(variance.sqrt() > kLeastSpread, variance.sqrt(),
                          torch::ones_like(variance));
+  spread_there_ = spread_.to(runtime.options());
+  columns_there_ = columns_.to(runtime.device);
   training_ = on_device(sensors_.training);
   held_out_ = on_device(sensors_.held_out.count() > 0 ? sensors_.held_out
                                                       : sensors_.training);
 }
 
 Reconstruct::Read Reconstruct::on_device(const Sensors& sensors) const {
-  const auto readings =
-      sensors.readings.index_select(1, torch::tensor(measured_, torch::kInt64));
+  const auto readings = sensors.readings.index_select(1, columns_);
   const auto known = torch::isfinite(readings);
   const auto share = static_cast<double>(known.numel()) /
                      std::max<double>(1, known.sum().item<double>());
@@ -167,11 +160,8 @@ void Reconstruct::calibrate(torch::nn::Module& model) {
 Reconstruct::Misfit Reconstruct::misfit_of(FieldNet& model,
                                            const Read& at) const {
   const auto outputs = model.values(at.windows).select(1, 0);  // (M, F + K)
-  const auto columns = torch::tensor(
-      measured_, torch::TensorOptions(torch::kInt64).device(outputs.device()));
-  const auto spread = spread_.to(outputs.options());
-  Misfit misfit{(outputs.index_select(1, columns) - at.readings) / spread *
-                at.known};
+  Misfit misfit{(outputs.index_select(1, columns_there_) - at.readings) /
+                spread_there_ * at.known};
   if (predicts_variance()) {
     misfit.log_variance =
         outputs.slice(1, Solve::outputs()).clamp_min(kMinLogVariance);
@@ -200,17 +190,10 @@ TaskKind reconstruct_kind() {
   kind.help = "given scattered readings of a field, what is it everywhere?";
   kind.models = helps_of(models::field_nets());
   kind.make = [](const config::Document& document) {
-    const auto domain =
-        config::items_of(document.get("problem.domain").value_or(""));
-    return std::make_unique<Reconstruct>(
-        find_kind(models::field_nets(), document, "model.name", kReconstructor)
-            .options(),
-        std::ssize(domain));
+    return make_solver<Reconstruct>(document, kReconstructor);
   };
   kind.claims = [](const config::Document& document) {
-    const auto begins = document.entries().lower_bound("sensors.");
-    return begins != document.entries().end() &&
-           begins->first.starts_with("sensors.");
+    return has_section(document, "sensors");
   };
   return kind;
 }

@@ -20,7 +20,6 @@ class Reconstruct : public Solve {
 
   void describe(config::Schema& schema) override;
   std::map<std::string, std::string> defaults() const override;
-  void validate() override;
   std::vector<std::string> inspect() override;
   void prepare(int64_t seed, const Runtime& runtime) override;
   std::shared_ptr<torch::nn::Module> make_model() const override;
@@ -28,6 +27,7 @@ class Reconstruct : public Solve {
 
  protected:
   pde::Posed posed() const override { return pde::Posed::kByReadings; }
+  void validate_own() override;
   std::vector<OwnTerm> own_terms() override;
   SolveReference::Freedoms freedoms() const override;
   int64_t outputs() const override;
@@ -68,6 +68,8 @@ class Reconstruct : public Solve {
   SensorSplit sensors_;
   Read training_, held_out_;
   torch::Tensor mean_, spread_;  // (K), of what was read
+  torch::Tensor columns_;        // (K), of the fields that are read
+  torch::Tensor spread_there_, columns_there_;  // on the device
 };
 
 TaskKind reconstruct_kind();

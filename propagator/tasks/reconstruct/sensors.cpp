@@ -5,7 +5,6 @@
 
 #include <algorithm>
 #include <cmath>
-#include <set>
 
 #include "propagator/core/error.h"
 #include "propagator/core/log.h"
@@ -212,12 +211,8 @@ SensorSplit sensors_on_grid(const GriddedFields& truth,
     const int64_t along = per_axis(training, shape.size());
     auto number = torch::zeros({1}, torch::kInt64);
     for (const int64_t size : shape) {
-      const auto places =
-          ((torch::arange(along, torch::kFloat64) + 0.5) *
-           (static_cast<double>(size) / static_cast<double>(along)))
-              .floor()
-              .to(torch::kInt64);
-      number = (number.unsqueeze(1) * size + places).flatten();
+      number =
+          (number.unsqueeze(1) * size + evenly_spread(along, size)).flatten();
     }
     const auto chosen = std::get<0>(torch::_unique(number));
     std::vector<int64_t> rows(chosen.data_ptr<int64_t>(),

@@ -41,6 +41,8 @@ struct GriddedFields {
 };
 GriddedFields read_gridded_fields(const std::filesystem::path& path,
                                   const pde::Problem& problem);
+// The middles of `count` equal parts of 0 … size - 1.
+torch::Tensor evenly_spread(int64_t count, int64_t size);
 // Some of its times, evenly spread; 0: all.
 GriddedFields snapshots_of(const GriddedFields& all, int64_t time,
                            int64_t count);

@@ -57,6 +57,7 @@ void Solve::validate() {
     throw ConfigError("problem." + error.list(), error.what(), error.hint(),
                       error.item());
   }
+  validate_own();
   expect_countable(*problem_, "points.per_axis", point_options_.per_axis);
   expect_countable(*problem_, "points.validation_per_axis",
                    point_options_.validation_per_axis);
@@ -211,28 +212,20 @@ std::map<std::string, std::string> solvers() {
 }  // namespace
 
 TaskKind solve_kind() {
-  return {
-      .help = "given only a PDE and its conditions, what is the solution?",
-      .make =
-          [](const config::Document& document) {
-            const auto domain =
-                config::items_of(document.get("problem.domain").value_or(""));
-            return std::make_unique<Solve>(
-                find_kind(models::field_nets(), document, "model.name", kSolver)
-                    .options(),
-                std::ssize(domain));
-          },
-      .models = solvers(),
-      .files =
-          "INPUT holds the variables by name, one number for each point; "
-          "OUTPUT gets them\nand the quantities of eval.quantities.\n  "
-          "propagator predict runs/wave --input points.csv --output u.csv",
-      .claims =
-          [](const config::Document& document) {
-            const auto begins = document.entries().lower_bound("problem.");
-            return begins != document.entries().end() &&
-                   begins->first.starts_with("problem.");
-          }};
+  return {.help = "given only a PDE and its conditions, what is the solution?",
+          .make =
+              [](const config::Document& document) {
+                return make_solver<Solve>(document, kSolver);
+              },
+          .models = solvers(),
+          .files =
+              "INPUT holds the variables by name, one number for each point; "
+              "OUTPUT gets them\nand the quantities of eval.quantities.\n  "
+              "propagator predict runs/wave --input points.csv --output u.csv",
+          .claims =
+              [](const config::Document& document) {
+                return has_section(document, "problem");
+              }};
 }
 
 }  // namespace propagator::tasks

@@ -61,6 +61,8 @@ class Solve : public Task, public Drawing {
 
  protected:
   virtual pde::Posed posed() const { return pde::Posed::kByConditions; }
+  // What else a task reads of its configuration, once the problem is known.
+  virtual void validate_own() {}
   // Terms of the loss beside those of the problem; asked for by `validate`.
   virtual std::vector<OwnTerm> own_terms() { return {}; }
   // What a test of one kind measures beside errors and residuals.
@@ -125,6 +127,18 @@ class Solve : public Task, public Drawing {
   Runtime runtime_;
   SolvePoints points_;
 };
+
+// A task of a problem, with the network that the document names.
+template <class T>
+std::unique_ptr<Task> make_solver(const config::Document& document,
+                                  const char* otherwise) {
+  const auto domain =
+      config::items_of(document.get("problem.domain").value_or(""));
+  return std::make_unique<T>(
+      find_kind(models::field_nets(), document, "model.name", otherwise)
+          .options(),
+      std::ssize(domain));
+}
 
 TaskKind solve_kind();
 
