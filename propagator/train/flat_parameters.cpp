@@ -3,6 +3,8 @@
 #include <torch/autograd.h>
 #include <torch/utils.h>
 
+#include <algorithm>
+
 namespace propagator::train {
 namespace {
 
@@ -10,22 +12,43 @@ namespace {
 // at a time, and one scalar before a matrix would cost it half its speed.
 constexpr int64_t kAlignment = 4;
 
+int64_t aligned(int64_t size) {
+  return (size + kAlignment - 1) / kAlignment * kAlignment;
+}
+
+bool is_matrix(const torch::Tensor& value) {
+  return value.dim() == 2 && value.size(0) > 1 && value.size(1) > 1;
+}
+
 }  // namespace
 
 FlatParameters::FlatParameters(
     torch::nn::Module& module,
-    const std::map<std::string, torch::Tensor>& others) {
+    const std::map<std::string, torch::Tensor>& others, Order order) {
   const torch::NoGradGuard no_grad;
   std::vector<std::pair<std::string, torch::Tensor>> parameters(others.begin(),
                                                                 others.end());
   for (const auto& item : module.named_parameters()) {
     if (item.value().requires_grad()) parameters.emplace_back(item.pair());
   }
+  if (order == Order::kMatricesLast) {
+    std::ranges::stable_sort(parameters, {}, [](const auto& parameter) {
+      const auto& value = parameter.second;
+      return is_matrix(value) ? value.sizes().vec() : std::vector<int64_t>{};
+    });
+  }
   int64_t size = 0;
   for (const auto& [name, value] : parameters) {
-    const int64_t offset = (size + kAlignment - 1) / kAlignment * kAlignment;
+    const int64_t offset = aligned(size);
     segments_.push_back({name, offset, value.numel()});
     size = offset + value.numel();
+    if (order == Order::kAsNamed || !is_matrix(value)) continue;
+    if (stacks_.empty() || stacks_.back().rows != value.size(0) ||
+        stacks_.back().columns != value.size(1)) {
+      stacks_.push_back(
+          {offset, aligned(value.numel()), 0, value.size(0), value.size(1)});
+    }
+    ++stacks_.back().count;
   }
   values_ = torch::zeros({size}, parameters.front().second.options())
                 .set_requires_grad(false);

@@ -18,15 +18,27 @@ class FlatParameters {
     std::string name;
     int64_t offset, size;
   };
+  // Matrices of one shape that follow each other.
+  struct Stack {
+    int64_t offset, stride;  // of the first; from one to the next
+    int64_t count, rows, columns;
+  };
+  enum class Order { kAsNamed, kMatricesLast };
 
   // `others` are learned beside the module's, and come first.
   explicit FlatParameters(
       torch::nn::Module& module,
-      const std::map<std::string, torch::Tensor>& others = {});
+      const std::map<std::string, torch::Tensor>& others = {},
+      Order order = Order::kAsNamed);
 
   torch::Tensor& values() { return values_; }
   torch::Tensor& gradients() { return gradients_; }
   const std::vector<Segment>& segments() const { return segments_; }
+  // With matrices last: they, by shape, and where they begin.
+  const std::vector<Stack>& stacks() const { return stacks_; }
+  int64_t matrices_begin() const {
+    return stacks_.empty() ? values_.numel() : stacks_.front().offset;
+  }
 
   // Goes back from `loss` and adds `share` of its gradient to `gradients`, all
   // parameters in one call, where `loss.backward()` makes one for each.
@@ -36,6 +48,7 @@ class FlatParameters {
   torch::Tensor values_, gradients_;
   std::vector<torch::Tensor> parameters_;  // of the module
   std::vector<Segment> segments_;
+  std::vector<Stack> stacks_;
 };
 
 }  // namespace propagator::train

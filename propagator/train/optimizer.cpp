@@ -7,6 +7,7 @@
 #include <cmath>
 
 #include "propagator/core/error.h"
+#include "propagator/train/muon.h"
 
 namespace propagator::train {
 
@@ -29,6 +30,10 @@ void OptimizerOptions::describe(config::Schema& s) {
       {.help = "decoupled weight decay of adamw and lamb", .min = 0, .max = 1});
   s.field("bias_correction", bias_correction,
           {.help = "correct Adam's moments for their start at zero"});
+  s.field("momentum", momentum,
+          {.help = "share of Muon's mean gradient that a step keeps",
+           .min = 0,
+           .max = 0.999999});
   s.field("adam_steps", adam_steps,
           {.help = "Adam steps before L-BFGS",
            .min = 0,
@@ -51,7 +56,8 @@ Optimizer::Optimizer(const OptimizerOptions& options,
     : options_(options),
       parameters_(parameters),
       m_(torch::zeros_like(parameters.values())),
-      v_(torch::zeros_like(parameters.values())),
+      v_(torch::zeros_like(
+          parameters.values().narrow(0, 0, parameters.matrices_begin()))),
       now_{.beta1 = options.beta1,
            .beta2 = options.beta2,
            .eps = options.eps,
@@ -77,13 +83,16 @@ torch::Tensor Optimizer::apply(const kernels::GradientScale& scale) {
   const torch::NoGradGuard no_grad;
   auto& w = parameters_.values();
   const auto& grad = parameters_.gradients();
-  const bool lamb_is_asked = options_.kind == OptimizerKind::kLamb;
-  if (!lamb_is_asked && !varying_.is_cpu()) {
+  const bool is_adam = options_.kind != OptimizerKind::kLamb &&
+                       options_.kind != OptimizerKind::kMuon;
+  if (is_adam && !varying_.is_cpu()) {
     return kernels::adam_on_device(w, grad, m_, v_, now_, varying_, scale);
   }
   const auto scaled = kernels::scale_gradient(grad, scale);
-  if (lamb_is_asked) {
+  if (options_.kind == OptimizerKind::kLamb) {
     lamb(scaled.factor);
+  } else if (options_.kind == OptimizerKind::kMuon) {
+    muon(scaled.factor);
   } else {
     now_.grad_scale = scaled.factor.item<double>();
     kernels::adam(w, grad, m_, v_, now_);
@@ -111,6 +120,29 @@ void Optimizer::lamb(const torch::Tensor& grad_scale) {
         torch::where(known, w_norm / d_norm, torch::ones_like(w_norm));
     part.sub_(d * (lr * trust));
   }
+}
+
+void Optimizer::muon(const torch::Tensor& grad_scale) {
+  auto& w = parameters_.values();
+  const auto g = parameters_.gradients() * grad_scale.to(w.dtype());
+  const int64_t others = parameters_.matrices_begin();
+  const auto of_others = [&](const torch::Tensor& all) {
+    return all.narrow(0, 0, others);
+  };
+  if (others > 0) {
+    kernels::adam_on_device(of_others(w), of_others(g), of_others(m_), v_, now_,
+                            varying_, {});
+  }
+  const auto lr = varying_[0].to(w.dtype());
+  for (const auto& stack : parameters_.stacks()) {
+    muon_step(matrices_of(w, stack), matrices_of(g, stack),
+              matrices_of(m_, stack), lr, options_.momentum);
+  }
+}
+
+FlatParameters::Order Optimizer::order_for(OptimizerKind kind) {
+  using enum FlatParameters::Order;
+  return kind == OptimizerKind::kMuon ? kMatricesLast : kAsNamed;
 }
 
 std::map<std::string, torch::Tensor> Optimizer::state() const {

@@ -8,7 +8,7 @@
 
 namespace propagator::train {
 
-enum class OptimizerKind { kAdam, kAdamW, kLamb, kLbfgs };
+enum class OptimizerKind { kAdam, kAdamW, kLamb, kLbfgs, kMuon };
 
 struct OptimizerOptions {
   OptimizerKind kind = OptimizerKind::kAdam;
@@ -17,6 +17,7 @@ struct OptimizerOptions {
   double eps = 1e-8;
   double weight_decay = 0;
   bool bias_correction = true;
+  double momentum = 0.95;
   int64_t adam_steps = 0;
 
   void describe(config::Schema& schema);
@@ -24,11 +25,15 @@ struct OptimizerOptions {
 };
 
 // Adam, AdamW (decoupled weight decay) or LAMB (AdamW's direction scaled, for
-// each parameter tensor, by |w| / |direction|) on the flat buffer. L-BFGS is a
-// class of its own (lbfgs.h); the steps before it takes over are Adam's.
+// each parameter tensor, by |w| / |direction|) on the flat buffer; or Muon on
+// its matrices (muon.h) and Adam on the rest. L-BFGS is a class of its own
+// (lbfgs.h); the steps before it takes over are Adam's.
 class Optimizer {
  public:
   Optimizer(const OptimizerOptions& options, FlatParameters& parameters);
+
+  // The order of parameters that it needs.
+  static FlatParameters::Order order_for(OptimizerKind kind);
 
   // One update, in two parts: what changes from step to step is set, then the
   // update is enqueued with gradients scaled. Returns their norm before
@@ -45,6 +50,7 @@ class Optimizer {
 
  private:
   void lamb(const torch::Tensor& grad_scale);
+  void muon(const torch::Tensor& grad_scale);
 
   OptimizerOptions options_;
   FlatParameters& parameters_;
@@ -62,7 +68,11 @@ template <>
 struct Names<train::OptimizerKind> {
   using enum train::OptimizerKind;
   static constexpr std::pair<train::OptimizerKind, const char*> all[] = {
-      {kAdam, "adam"}, {kAdamW, "adamw"}, {kLamb, "lamb"}, {kLbfgs, "lbfgs"}};
+      {kAdam, "adam"},
+      {kAdamW, "adamw"},
+      {kLamb, "lamb"},
+      {kLbfgs, "lbfgs"},
+      {kMuon, "muon"}};
 };
 
 }  // namespace propagator::config

@@ -7,7 +7,8 @@ namespace propagator::train {
 Step::Step(Trainable& task, std::shared_ptr<torch::nn::Module> model,
            const StepOptions& options, const Runtime& runtime)
     : options_(options),
-      parameters_(*model, task.learned()),
+      parameters_(*model, task.learned(),
+                  Optimizer::order_for(options.optimizer.kind)),
       optimizer_(options.optimizer, parameters_),
       positions_(torch::zeros({options.accumulate, options.batch},
                               LossGradient::position_options(task, runtime))),

@@ -135,6 +135,7 @@ TEST_F(Verbs, EveryMaskAndPrecisionTrains) {
         "-s model.embedding=published", "--precision fp64", "--precision bf16",
         "--precision bf16 -s model.mask=causal",
         "-s optimizer.kind=lamb -s train.accumulate=2",
+        "-s optimizer.kind=muon",
         "-s data.storage=stream -s plate.configuration=challenge-2",
         "-s loss.normalisation=published -s loss.correlation=0.1"}) {
     const auto output =

@@ -46,7 +46,7 @@ TEST(TrainFlatParameters, ModuleAndBufferShareMemory) {
 torch::Tensor run(const OptimizerOptions& options, int steps, double lr,
                   double scale = 1) {
   auto module = make_module();
-  FlatParameters flat(*module);
+  FlatParameters flat(*module, {}, Optimizer::order_for(options.kind));
   Optimizer optimizer(options, flat);
   for (int n = 0; n < steps; ++n) {
     flat.gradients().copy_(2 * (flat.values() - 1));
@@ -86,8 +86,8 @@ TEST(TrainOptimizer, LambScalesByTheTensorsNorms) {
 }
 
 TEST(TrainOptimizer, EveryKindFindsTheMinimum) {
-  for (const auto kind :
-       {OptimizerKind::kAdam, OptimizerKind::kAdamW, OptimizerKind::kLamb}) {
+  for (const auto kind : {OptimizerKind::kAdam, OptimizerKind::kAdamW,
+                          OptimizerKind::kLamb, OptimizerKind::kMuon}) {
     OptimizerOptions options;
     options.kind = kind;
     const auto w = run(options, 2000, 0.05);
@@ -103,10 +103,12 @@ TEST(TrainOptimizer, WithoutBiasCorrectionTheFirstStepIsLarger) {
   EXPECT_NEAR(moved, 0.1 * 0.1 / std::sqrt(0.001), 1e-6);
 }
 
-TEST(TrainOptimizer, RestoredStateGoesOnToTheSameBits) {
-  OptimizerOptions options;
+class TrainOptimizerState : public ::testing::TestWithParam<OptimizerKind> {};
+
+TEST_P(TrainOptimizerState, RestoredGoesOnToTheSameBits) {
+  const OptimizerOptions options{.kind = GetParam()};
   auto module = make_module();
-  FlatParameters flat(*module);
+  FlatParameters flat(*module, {}, Optimizer::order_for(options.kind));
   Optimizer first(options, flat);
   const auto step = [&](Optimizer& optimizer) {
     flat.gradients().copy_(2 * (flat.values() - 1));
@@ -127,6 +129,10 @@ TEST(TrainOptimizer, RestoredStateGoesOnToTheSameBits) {
   state["m"] = torch::zeros({3});
   EXPECT_THROW(second.restore(state, 2), DataError);
 }
+INSTANTIATE_TEST_SUITE_P(Kinds, TrainOptimizerState,
+                         ::testing::Values(OptimizerKind::kAdam,
+                                           OptimizerKind::kLamb,
+                                           OptimizerKind::kMuon));
 
 TEST(TrainOptimizer, DecayIsRefusedWhereThereIsNone) {
   for (const auto kind : {OptimizerKind::kAdam, OptimizerKind::kLbfgs}) {

@@ -106,7 +106,7 @@ FlowFields FlowWindow::sample(const torch::Tensor& stream,
 
 FlowResidual flow_residual(const FlowFields& fields, double dt, double dy,
                            double dx, double viscosity) {
-  const auto& [u, v, p] = fields;
+  const auto &u = fields.u, &v = fields.v, &p = fields.p;
   const auto x = [&](const torch::Tensor& f) {
     return first_difference(inside(f, 1), 2, dx);
   };
