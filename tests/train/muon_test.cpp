@@ -1,7 +1,6 @@
 #include "propagator/train/muon.h"
 
 #include <torch/cuda.h>
-#include <torch/linalg.h>
 #include <torch/nn/modules/container/sequential.h>
 #include <torch/nn/modules/linear.h>
 #include <torch/utils.h>
