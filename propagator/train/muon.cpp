@@ -22,10 +22,15 @@ torch::Tensor matrices_of(const torch::Tensor& flat,
 torch::Tensor orthogonalised(const torch::Tensor& x) {
   const bool tall = x.size(1) > x.size(2);
   auto y = tall ? x.transpose(1, 2) : x;
+  // In two steps: the squares of a mean gradient that has died away would
+  // round to nothing, and values above one grow without bound.
+  const auto over = [](const torch::Tensor& a, const torch::Tensor& size) {
+    return a / torch::where(size > 0, size, torch::ones_like(size));
+  };
+  y = over(y, y.abs().amax({1, 2}, /*keepdim=*/true));
+  y = over(y, y.square().sum({1, 2}, /*keepdim=*/true).sqrt());
   // A direction needs few digits, and tensor cores give those fast.
   if (x.is_cuda()) y = y.to(torch::kBFloat16);
-  const auto length = y.square().sum({1, 2}, /*keepdim=*/true).sqrt();
-  y = y / torch::where(length > 0, length, torch::ones_like(length));
   for (int n = 0; n < kIterations; ++n) {
     const auto square = torch::bmm(y, y.transpose(1, 2));
     const auto polynomial = torch::baddbmm(square, square, square, kB, kC);
