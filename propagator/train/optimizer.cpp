@@ -33,7 +33,8 @@ void OptimizerOptions::describe(config::Schema& s) {
   s.field("momentum", momentum,
           {.help = "share of Muon's mean gradient that a step keeps",
            .min = 0,
-           .max = 0.999999});
+           .max = 0.999999,
+           .later = true});
   s.field("adam_steps", adam_steps,
           {.help = "Adam steps before L-BFGS",
            .min = 0,
