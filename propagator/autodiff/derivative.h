@@ -14,6 +14,7 @@ namespace propagator::autodiff {
 struct Symbols {
   std::vector<std::string> variables, fields;
   std::map<std::string, double> constants;
+  std::vector<std::string> unknowns = {};  // numbers that are to be found
 };
 
 // ∂^α of a field, α being `orders`, one for each variable; all zeros is the

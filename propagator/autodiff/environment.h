@@ -16,6 +16,7 @@ struct Environment {
   std::vector<Jet> variables;
   std::function<Jet(const Derivative&)> field;
   std::function<Jet(int64_t field)> second_order_sum = {};
+  std::vector<torch::Tensor> unknowns = {};  // one for each, broadcast
 };
 
 // The D variables of points (M; …, D), each (M; …).

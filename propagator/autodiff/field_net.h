@@ -46,6 +46,9 @@ class FieldNet : public torch::nn::Module {
   // field's spread, about its mean. A network that does not answer from them
   // takes no notice.
   virtual void observe(const Observations&) {}
+  // Parameters of the equations that are found beside the field, (K); undefined
+  // if there are none.
+  virtual torch::Tensor unknowns() const { return {}; }
   // While what it returns lives, that part of an answer which is the same for
   // all points is computed once. Parameters must not change meanwhile.
   virtual std::shared_ptr<void> hold() { return nullptr; }

@@ -5,6 +5,7 @@
 #include <vector>
 
 #include "propagator/bench/timing.h"
+#include "propagator/run/experiment.h"
 
 namespace propagator::bench {
 

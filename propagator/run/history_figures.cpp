@@ -12,6 +12,7 @@ namespace {
 using report::LinePlot;
 using report::Series;
 using train::History;
+using train::kValueOf;
 using train::kWeightOf;
 
 // Enough for any screen.
@@ -39,7 +40,7 @@ void draw_terms(const History& history, report::Report& report) {
                  .x = {.label = "step"},
                  .y = {.label = "term, without its weight", .log = true}};
   for (const auto& [name, term] : source.terms) {
-    if (name.starts_with(kWeightOf)) continue;
+    if (name.starts_with(kWeightOf) || name.starts_with(kValueOf)) continue;
     terms.series.push_back(curve(name, term.step, term.value));
   }
   if (!terms.series.empty()) {
@@ -47,6 +48,18 @@ void draw_terms(const History& history, report::Report& report) {
         "loss-terms", terms,
         fmt::format("The terms that the loss is made of, on the {}.",
                     validated ? "validation cases" : "training batches"));
+  }
+  LinePlot values{.title = "Parameters that were sought",
+                  .x = {.label = "step"},
+                  .y = {.label = "value"}};
+  for (const auto& [name, term] : train.terms) {
+    if (!name.starts_with(kValueOf)) continue;
+    values.series.push_back(
+        curve(name.substr(kValueOf.size()), term.step, term.value));
+  }
+  if (!values.series.empty()) {
+    report.figure("unknowns", values,
+                  "How the unknown parameters of the equations were found.");
   }
   LinePlot weights{.title = "Weights of the terms",
                    .x = {.label = "step"},

@@ -10,6 +10,7 @@
 namespace propagator::run {
 namespace {
 
+namespace fs = std::filesystem;
 using tasks::Surrogate;
 
 // A table of text has a number in each cell.

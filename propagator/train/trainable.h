@@ -23,6 +23,8 @@ struct LossTerm {
 // In front of the name of a term that is no part of a loss but the weight of
 // one, where it changes in training.
 inline constexpr std::string_view kWeightOf = "weight of ";
+// A term that begins so is a number that is found beside the model.
+inline constexpr std::string_view kValueOf = "value of ";
 
 // What training descends on, and the terms it is made of: their names reach
 // the progress line, the metrics and the plots.

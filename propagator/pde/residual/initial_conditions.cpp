@@ -190,6 +190,7 @@ class WithInitialConditions : public autodiff::FieldNet {
     network_->observe(read);
   }
   std::shared_ptr<void> hold() override { return network_->hold(); }
+  torch::Tensor unknowns() const override { return network_->unknowns(); }
 
  private:
   // f + (t - t₀) g

@@ -47,6 +47,7 @@ class WithPeriodicEmbedding : public autodiff::FieldNet {
         {embedded(Jet::constant(read.points)).value(), read.readings});
   }
   std::shared_ptr<void> hold() override { return network_->hold(); }
+  torch::Tensor unknowns() const override { return network_->unknowns(); }
   void initialise(int64_t seed) override { network_->initialise(seed); }
 
  private:

@@ -105,6 +105,17 @@ Environment Probe::at(autodiff::FieldNet& model, const Tensor& windows) const {
 
 std::vector<Environment> Probe::at(autodiff::FieldNet& model,
                                    const std::vector<Place>& places) const {
+  auto environments = fields_at(model, places);
+  if (const auto unknowns = model.unknowns(); unknowns.defined()) {
+    for (auto& environment : environments) {
+      environment.unknowns = unknowns.unbind();
+    }
+  }
+  return environments;
+}
+
+std::vector<Environment> Probe::fields_at(
+    autodiff::FieldNet& model, const std::vector<Place>& places) const {
   const auto windows = windows_of(places);
   std::vector<Tensor> points;
   for (const auto& place : places) {
@@ -131,10 +142,13 @@ Residuals::Residuals(const pde::Problem& problem, Derivatives kind,
     : problem_(&problem) {
   const auto variables = static_cast<int64_t>(problem.domain.size());
   // Sums over tokens come from reverse mode, one derivative at a time.
-  const auto sum = kind == Derivatives::kHonest ? problem.second_order_sum()
-                                                : autodiff::SecondOrderSum();
+  const auto sum = kind == Derivatives::kHonest && problem.unknowns.empty()
+                       ? problem.second_order_sum()
+                       : autodiff::SecondOrderSum();
   std::set<Derivative> named;
-  for (const auto& equation : problem.equations) {
+  const bool open = !problem.unknowns.empty();
+  for (const auto& equation :
+       open ? problem.open_equations : problem.equations) {
     equations_.push_back(sum.empty() ? equation : equation.with_sum(sum));
     named.merge(equations_.back().derivatives());
   }

@@ -35,7 +35,7 @@ class Probe {
   Probe(autodiff::DerivativePlan plan, Derivatives kind,
         const Runtime& runtime);
 
-  // The variables and what was asked for, (N, T) each.
+  // The variables, what was asked for, (N, T) each, and the model's unknowns.
   autodiff::Environment at(autodiff::FieldNet& model,
                            const torch::Tensor& windows) const;
   // At several places, in one pass through the network.
@@ -43,6 +43,9 @@ class Probe {
                                         const std::vector<Place>& places) const;
 
  private:
+  std::vector<autodiff::Environment> fields_at(
+      autodiff::FieldNet& model, const std::vector<Place>& places) const;
+
   autodiff::DerivativePlan plan_;
   Derivatives kind_ = Derivatives::kHonest;
   torch::Tensor directions_;  // (R, D), made once, where the windows are

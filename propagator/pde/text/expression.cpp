@@ -59,6 +59,13 @@ Jet evaluated(const Node& node, const Environment& environment) {
   switch (node.kind) {
     case Node::Kind::kVariable:
       return environment.variables.at(static_cast<size_t>(node.variable));
+    case Node::Kind::kUnknown:
+      if (environment.unknowns.empty()) {
+        throw std::invalid_argument(
+            "[Expression] expected an environment with unknowns, got none");
+      }
+      return Jet::constant(
+          environment.unknowns.at(static_cast<size_t>(node.variable)));
     case Node::Kind::kField:
       if (!environment.field) {
         throw std::invalid_argument(
@@ -239,6 +246,14 @@ std::set<int64_t> Expression::variables() const {
   std::set<int64_t> found;
   for_each_node(*root_, [&found](const Node& node) {
     if (node.kind == Node::Kind::kVariable) found.insert(node.variable);
+  });
+  return found;
+}
+
+std::set<int64_t> Expression::unknowns() const {
+  std::set<int64_t> found;
+  for_each_node(*root_, [&found](const Node& node) {
+    if (node.kind == Node::Kind::kUnknown) found.insert(node.variable);
   });
   return found;
 }

@@ -66,6 +66,7 @@ class Expression {
   std::set<Derivative> derivatives() const;
   // Those that appear themselves, not as what a field depends on.
   std::set<int64_t> variables() const;
+  std::set<int64_t> unknowns() const;
   // Whether it has a function that is not smooth: abs or sign.
   bool has_corners() const;
   // Of what it takes a square root, or a power that is not whole.

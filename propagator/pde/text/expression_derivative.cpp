@@ -68,6 +68,7 @@ NodePtr of_power(const NodePtr& node, int64_t by) {
 NodePtr differentiate(const NodePtr& node, int64_t by) {
   switch (node->kind) {
     case Node::Kind::kNumber:
+    case Node::Kind::kUnknown:
       return number(0);
     case Node::Kind::kVariable:
       return number(node->variable == by ? 1 : 0);

@@ -80,6 +80,13 @@ NodePtr variable(int64_t index) {
   return std::make_shared<const Node>(std::move(node));
 }
 
+NodePtr unknown(int64_t index) {
+  Node node;
+  node.kind = Node::Kind::kUnknown;
+  node.variable = index;
+  return std::make_shared<const Node>(std::move(node));
+}
+
 NodePtr field(Derivative derivative) {
   Node node;
   node.kind = Node::Kind::kField;
@@ -198,6 +205,7 @@ NodePtr replaced(const NodePtr& node, const Replacement& replacement) {
     case Node::Kind::kField:
     case Node::Kind::kSecondOrderSum:
     case Node::Kind::kVariable:
+    case Node::Kind::kUnknown:
     case Node::Kind::kNumber:
       break;
   }

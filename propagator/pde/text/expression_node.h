@@ -52,6 +52,7 @@ struct Node {
   enum class Kind {
     kNumber,
     kVariable,
+    kUnknown,
     kField,
     kSecondOrderSum,
     kSum,
@@ -62,7 +63,7 @@ struct Node {
 
   Kind kind = Kind::kNumber;
   double number = 0;
-  int64_t variable = 0;
+  int64_t variable = 0;   // or which unknown
   Derivative derivative;  // of a field; of a sum of them the field alone
   Function function = Function::kSin;
   std::vector<NodePtr> children;  // terms, factors, (base, exponent), argument
@@ -79,6 +80,7 @@ struct FoldingError : UsageError {
 
 NodePtr number(double value);
 NodePtr variable(int64_t index);
+NodePtr unknown(int64_t index);
 NodePtr field(Derivative derivative);
 // The sum of a field's second derivatives that an environment has.
 NodePtr second_order_sum(int64_t field);

@@ -173,6 +173,10 @@ class Parser {
     if (at != symbols_.variables.end()) {
       return variable(at - symbols_.variables.begin());
     }
+    const auto sought = std::ranges::find(symbols_.unknowns, name);
+    if (sought != symbols_.unknowns.end()) {
+      return unknown(sought - symbols_.unknowns.begin());
+    }
     if (const auto known = symbols_.constants.find(name);
         known != symbols_.constants.end()) {
       return folded(at_ - 1, [&] { return number(known->second); });

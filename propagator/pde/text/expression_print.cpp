@@ -60,6 +60,9 @@ class Printer {
       case Node::Kind::kVariable:
         return {symbols_.variables.at(static_cast<size_t>(node.variable)),
                 Level::kAtom};
+      case Node::Kind::kUnknown:
+        return {symbols_.unknowns.at(static_cast<size_t>(node.variable)),
+                Level::kAtom};
       case Node::Kind::kField:
         return {node.derivative.text(symbols_), Level::kAtom};
       case Node::Kind::kSecondOrderSum:

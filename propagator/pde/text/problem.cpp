@@ -54,6 +54,11 @@ void check_lists(const ProblemText& text, Posed posed) {
     throw ProblemError("equations", -1, "there is no equation",
                        "add one, such as u_t = u_xx");
   }
+  if (!text.unknown.empty() && posed == Posed::kByConditions) {
+    throw ProblemError("unknown", -1, "there are no readings to find it from",
+                       "give it a value among the parameters, or rebuild the "
+                       "field from readings with task: reconstruct");
+  }
   if (text.conditions.empty() && posed == Posed::kByConditions) {
     throw ProblemError("conditions", -1, "there is no condition",
                        "add one, such as on x=0: u = 0");
@@ -227,6 +232,7 @@ std::set<Derivative> Condition::derivatives() const {
 std::set<Derivative> Problem::derivatives() const {
   std::set<Derivative> all;
   for (const auto& equation : equations) all.merge(equation.derivatives());
+  for (const auto& open : open_equations) all.merge(open.derivatives());
   return all;
 }
 

@@ -1,5 +1,6 @@
 #pragma once
 
+#include <optional>
 #include <set>
 #include <string>
 #include <utility>
@@ -21,11 +22,15 @@ using autodiff::DerivativePlan;
 //               on boundary: u = 0      (all faces of all variables but time)
 //               periodic x              or  periodic x: u, u_x
 // Bounds, places and parameters are numbers or formulas of (earlier)
-// parameters. The variable named t, or else time, is time.
+// parameters. The variable named t, or else time, is time. A parameter of the
+// equations may be unknown, `c = 1` in a list of its own: then this is where
+// the search for it begins, and its number among the parameters, if it is
+// there, the truth.
 struct ProblemText {
   std::vector<std::string> domain = {};
   std::vector<std::string> fields = {};
   std::vector<std::string> parameters = {};
+  std::vector<std::string> unknown = {};
   std::vector<std::string> equations = {};
   std::vector<std::string> conditions = {};
   std::vector<std::string> exact = {};
@@ -79,11 +84,21 @@ enum class Posed { kByConditions, kByReadings };
 // derivatives alone.
 enum class Freedom { kNone, kConstant, kFunctionOfTime };
 
+// A parameter of the equations that is to be found.
+struct Unknown {
+  std::string name;
+  double start = 1;
+  std::optional<double> truth = {};
+};
+
 struct Problem {
   Symbols symbols;
   std::vector<Interval> domain;  // one for each variable
   std::vector<std::pair<std::string, double>> parameters;  // as they came
-  std::vector<Expression> equations;                       // residuals
+  std::vector<Unknown> unknowns;
+  // Residuals, with the truth for unknowns, or else where their search begins.
+  std::vector<Expression> equations;
+  std::vector<Expression> open_equations;  // with unknowns left in them
   std::vector<Condition> conditions;
   std::vector<Expression> exact;     // one for each field, or none
   std::vector<std::string> remarks;  // what looks odd but may be meant

@@ -75,7 +75,13 @@ std::string Problem::describe() const {
   }
   section("parameters", lines);
   lines.clear();
-  for (const auto& equation : equations) {
+  for (const auto& unknown : unknowns) {
+    lines.push_back(
+        fmt::format("{}, sought from {}", unknown.name, unknown.start));
+  }
+  section("unknown", lines);
+  lines.clear();
+  for (const auto& equation : unknowns.empty() ? equations : open_equations) {
     lines.push_back(equation.text() + " = 0");
   }
   section("equations", lines);

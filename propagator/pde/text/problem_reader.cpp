@@ -4,51 +4,15 @@
 #include <fmt/ranges.h>
 
 #include <algorithm>
-#include <cctype>
 #include <cmath>
-
-#include "propagator/core/config.h"
-#include "propagator/pde/text/expression_node.h"
 
 namespace propagator::pde {
 namespace {
-
-bool is_reserved(const std::string& name) {
-  return find_function(name) != nullptr ||
-         std::ranges::count(
-             std::vector<std::string>{"pi", "e", "d", "in", "on", "at",
-                                      "periodic", "boundary"},
-             name) > 0;
-}
 
 std::string got(const Token& token) {
   return token.kind == Token::Kind::kEnd
              ? ", got the end"
              : fmt::format(", got '{}'", token.text);
-}
-
-// Without the blanks around it, so that pictures point at characters.
-Part trimmed(const std::string& text, Part part) {
-  const auto blank = [&text](size_t at) {
-    return std::string_view(" \t\r\n").find(text[at]) != std::string_view::npos;
-  };
-  while (part.from < part.to && blank(part.from)) ++part.from;
-  while (part.to > part.from && blank(part.to - 1)) --part.to;
-  return part;
-}
-
-std::vector<std::string> words(const std::string& text) {
-  std::vector<std::string> found(1);
-  for (const char c : text) {
-    const bool of_word =
-        c == '_' || std::isalnum(static_cast<unsigned char>(c)) || (c & 0x80);
-    if (of_word) {
-      found.back() += c;
-    } else if (!found.back().empty()) {
-      found.emplace_back();
-    }
-  }
-  return found;
 }
 
 template <class Read>
@@ -83,6 +47,8 @@ Problem ProblemReader::read(const ProblemText& text) {
   // Parameters first: bounds and places may use them.
   for_each_item("parameters", text.parameters,
                 [this](const auto& item) { read_parameter(Line(item)); });
+  for_each_item("unknown", text.unknown,
+                [this](const auto& item) { read_unknown(Line(item)); });
   for_each_item("domain", text.domain,
                 [this](const auto& item) { read_interval(Line(item)); });
   for_each_item("fields", text.fields,
@@ -90,6 +56,7 @@ Problem ProblemReader::read(const ProblemText& text) {
   check_names();
   for_each_item("equations", text.equations,
                 [this](const auto& item) { read_equation(Line(item)); });
+  check_unknowns();
   for_each_item("conditions", text.conditions,
                 [this](const auto& item) { read_condition(Line(item)); });
   has_exact_.assign(problem_.symbols.fields.size(), false);
@@ -158,44 +125,10 @@ double ProblemReader::constant(const Line& line, Part part) const {
   return *value;
 }
 
-void ProblemReader::note_names(const ProblemText& text) {
-  for (const auto& item : text.domain) {
-    later_names_[words(item).front()] = "a variable";
-  }
-  for (const auto& item : text.fields) {
-    for (const auto& name : words(item)) later_names_[name] = "a field";
-  }
-}
-
-void ProblemReader::read_parameter(const Line& line) {
-  const std::string usage = "write a parameter as c = 2";
-  const auto name = declared(line, line.tokens[0]);
-  line.expect(1, "=", usage);
-  const auto part =
-      trimmed(line.text, {line.tokens[1].end(), line.text.size()});
-  for (const auto& token : line.tokens) {
-    const auto later = later_names_.find(token.text);
-    const bool is_known = problem_.symbols.constants.contains(token.text) ||
-                          is_reserved(token.text);
-    if (token.at < part.from || token.kind != Token::Kind::kName ||
-        later == later_names_.end() || is_known) {
-      continue;
-    }
-    line.fail(
-        fmt::format("a parameter is a number, and {} is {}", token.text,
-                    later->second),
-        token,
-        fmt::format("write ({}) in place of {} in the equations",
-                    line.text.substr(part.from, part.to - part.from), name));
-  }
-  const double value = constant(line, part);
-  problem_.symbols.constants[name] = value;
-  problem_.parameters.emplace_back(name, value);
-}
-
 void ProblemReader::read_interval(const Line& line) {
   const std::string usage = "write a domain as x in [0, 1]";
   const auto& tokens = line.tokens;
+  expect_known(line, "the domain");
   const auto name = declared(line, tokens[0]);
   if (!tokens[1].is_name("in")) {
     line.fail("expected 'in'" + got(tokens[1]), tokens[1], usage);
@@ -239,12 +172,17 @@ Expression ProblemReader::residual(const Line& line, Part part) const {
 }
 
 void ProblemReader::read_equation(const Line& line) {
-  problem_.equations.push_back(residual(line, {0, line.text.size()}));
+  const Part all{0, line.text.size()};
+  problem_.equations.push_back(residual(line, all));
+  if (problem_.unknowns.empty()) return;
+  problem_.open_equations.push_back(Expression::parse_equation(
+      line.text, open_symbols(), trimmed(line.text, all)));
 }
 
 void ProblemReader::read_condition(const Line& line) {
   const std::string usage =
       "write at t=0: u = …, on x=0: u = …, on boundary: u = …, or periodic x";
+  expect_known(line, "a condition");
   const auto& first = line.tokens[0];
   if (first.is_name("periodic")) return read_periodic(line);
   if (!first.is_name("at") && !first.is_name("on")) {
@@ -412,6 +350,7 @@ void ProblemReader::read_exact(const Line& line) {
               tokens[0], "write an exact solution as u = sin(pi*x)");
   }
   line.expect(1, "=", "write an exact solution as u = sin(pi*x)");
+  expect_known(line, "an exact solution", /*true_ones=*/true);
   const auto index = static_cast<size_t>(found - fields.begin());
   if (has_exact_[index]) {
     line.fail(fmt::format("{} has two exact solutions", tokens[0].text),

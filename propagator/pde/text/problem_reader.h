@@ -34,6 +34,11 @@ class ProblemReader {
   // Variables and fields before they are read, for messages.
   void note_names(const ProblemText& text);
   void read_parameter(const Line& line);
+  void read_unknown(const Line& line);
+  // SyntaxError if the line names an unknown; `true_ones`: those with a truth
+  // may stand there.
+  void expect_known(const Line& line, const char* where,
+                    bool true_ones = false) const;
   void read_interval(const Line& line);
   void read_fields(const Line& line);
   void read_equation(const Line& line);
@@ -48,15 +53,24 @@ class ProblemReader {
   double place(const Line& line, const Token& name, Part part) const;
   Expression residual(const Line& line, Part part) const;
 
+  static bool is_reserved(const std::string& name);
+  // Without the blanks around it, so that pictures point at characters.
+  static Part trimmed(const std::string& text, Part part);
   // A new name, neither reserved nor used.
   std::string declared(const Line& line, const Token& name);
   void check_names() const;
+  void check_unknowns() const;  // ProblemError
   int64_t variable(const Line& line, const Token& name) const;
   double constant(const Line& line, Part part) const;
+  // Its number, as "c = 2" gives it.
+  double value_of(const Line& line, const std::string& name) const;
+  // Symbols with unknowns in place of their numbers.
+  Symbols open_symbols() const;
 
   Problem problem_;
   std::set<std::string> names_;
   std::map<std::string, const char*> later_names_;  // to what they will be
+  std::map<std::string, std::string> used_by_;      // parameters by parameters
   std::vector<bool> has_exact_;
 };
 

@@ -56,6 +56,19 @@ void Reconstruct::validate_own() {
     std::iota(measured_.begin(), measured_.end(), 0);
   }
   std::ranges::sort(measured_);
+  const bool drawn =
+      sensor_options_.file.empty() && truth_options_.file.empty();
+  for (size_t k = 0; k < problem_->unknowns.size(); ++k) {
+    const auto& [name, start, truth] = problem_->unknowns[k];
+    if (truth || !drawn || !problem_->exact.empty()) continue;
+    throw ConfigError(
+        "problem.unknown",
+        fmt::format("readings cannot be drawn while {} is unknown", name),
+        fmt::format("give readings with sensors.file, or the true {} among "
+                    "problem.parameters",
+                    name),
+        static_cast<int64_t>(k));
+  }
   if (!sensor_options_.file.empty() && sensor_options_.noise > 0) {
     throw ConfigError("sensors.noise",
                       "readings of a file have their own noise",
@@ -134,7 +147,8 @@ Reconstruct::Read Reconstruct::on_device(const Sensors& sensors) const {
 
 std::shared_ptr<torch::nn::Module> Reconstruct::make_model() const {
   return conditions_.build_into(std::make_shared<ScaledNet>(
-      model_options_->make(conditions_.seen(domain())), outputs()));
+      model_options_->make(conditions_.seen(domain())), outputs(),
+      problem_->unknowns));
 }
 
 void Reconstruct::calibrate(torch::nn::Module& model) {

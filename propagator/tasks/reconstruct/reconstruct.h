@@ -54,6 +54,11 @@ class Reconstruct : public Solve {
     torch::Tensor error, log_variance = {};
   };
   Misfit misfit_of(models::FieldNet& model, const Read& at) const;
+  // What was found of each unknown parameter: value, interval, truth if known.
+  nlohmann::json unknowns_of(models::FieldNet& model);
+  // Standard deviation of one, as it is sought; `said` gets how it was found.
+  double deviation_of(models::FieldNet& model, int64_t unknown,
+                      nlohmann::json& said);
   // By which share of the spread each field is off at sensors, in the mean
   // square, and how many readings lie in the intervals that were predicted.
   nlohmann::json fit_of(models::FieldNet& model, const Read& at) const;

@@ -24,6 +24,25 @@ constexpr std::array kIntervals = {NormalInterval{"50", 0.6744897501960817},
                                    NormalInterval{"90", 1.6448536269514722},
                                    NormalInterval{"95", 1.959963984540054}};
 
+void present_unknown(const std::string& name, const json& one,
+                     Evaluation& evaluation) {
+  const auto& interval = one.at("interval_95");
+  const auto truth =
+      one.contains("truth")
+          ? fmt::format(", true {:.5g}", one.at("truth").get<double>())
+          : "";
+  evaluation.table.row(
+      {fmt::format("{}, found", name),
+       fmt::format("{:.5g} (95 %: {:.5g} to {:.5g}){}",
+                   one.at("value").get<double>(), interval.at(0).get<double>(),
+                   interval.at(1).get<double>(), truth)});
+  if (one.at("settled").get<bool>()) return;
+  evaluation.remarks.push_back(fmt::format(
+      "the interval of {} may be wider: its search had not settled after {} "
+      "iterations",
+      name, one.at("iterations").get<int64_t>()));
+}
+
 }  // namespace
 
 json Reconstruct::fit_of(models::FieldNet& model, const Read& at) const {
@@ -55,6 +74,7 @@ void Reconstruct::measure(models::FieldNet& model, json& numbers) {
   numbers["sensors"] = {{"training", sensors_.training.count()},
                         {"held_out", sensors_.held_out.count()},
                         {"noise", sensor_options_.noise}};
+  if (!problem_->unknowns.empty()) numbers["unknowns"] = unknowns_of(model);
   numbers["training_fit"] = fit_of(model, training_);
   if (sensors_.held_out.count() > 0) {
     numbers["held_out_fit"] = fit_of(model, held_out_);
@@ -78,6 +98,10 @@ void Reconstruct::present_own(const json& numbers,
           {fmt::format("inside the {} % interval, {}", share, what),
            fmt::format("{:.1f} %", 100 * inside.get<double>())});
     }
+  }
+  const auto unknowns = numbers.value("unknowns", json::object());
+  for (const auto& [name, one] : unknowns.items()) {
+    present_unknown(name, one, evaluation);
   }
   const auto& sensors = numbers.at("sensors");
   evaluation.remarks.push_back(fmt::format(

@@ -1,17 +1,22 @@
 #pragma once
 
 #include <memory>
+#include <vector>
 
 #include "propagator/models/field_net.h"
+#include "propagator/pde/text/problem.h"
 
 namespace propagator::tasks {
 
 // A network whose answers are of the size of readings: y = shift + scale · N.
 // Both begin as 0 and 1 and are taken from the readings before training; they
-// are part of the model's file.
+// are part of the model's file. So are parameters of the equations that are
+// sought, each as the logarithm of what it is over where the search began, so
+// that it keeps its sign; one that began at 0 as itself.
 class ScaledNet : public models::FieldNet {
  public:
-  ScaledNet(std::shared_ptr<models::FieldNet> network, int64_t outputs);
+  ScaledNet(std::shared_ptr<models::FieldNet> network, int64_t outputs,
+            const std::vector<pde::Unknown>& unknowns);
 
   autodiff::Jet forward(const autodiff::Jet& points) override;
   void initialise(int64_t seed) override { network_->initialise(seed); }
@@ -19,12 +24,14 @@ class ScaledNet : public models::FieldNet {
     network_->observe(read);
   }
   std::shared_ptr<void> hold() override { return network_->hold(); }
+  torch::Tensor unknowns() const override;
   // Both (outputs).
   void set(const torch::Tensor& shift, const torch::Tensor& scale);
 
  private:
   std::shared_ptr<models::FieldNet> network_;
   torch::Tensor shift_, scale_;
+  torch::Tensor sought_, starts_;  // (K)
 };
 
 }  // namespace propagator::tasks

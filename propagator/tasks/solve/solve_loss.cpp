@@ -137,6 +137,14 @@ train::Loss SolveLoss::at(torch::nn::Module& module, const SolvePoints& points,
   for (size_t n = 0; n < names_.size(); ++n) {
     loss.terms.push_back({names_[n], configured_[n], values[n]});
   }
+  if (training && !problem_->unknowns.empty()) {
+    const auto values_now = model.unknowns().detach().unbind();
+    for (size_t k = 0; k < values_now.size(); ++k) {
+      loss.terms.push_back(
+          {fmt::format("{}{}", train::kValueOf, problem_->unknowns[k].name), 0,
+           values_now[k]});
+    }
+  }
   if (training && weights_change()) {
     for (size_t n = 0; n < names_.size(); ++n) {
       loss.terms.push_back({fmt::format("{}{}", train::kWeightOf, names_[n]), 0,

@@ -10,6 +10,11 @@ void ProblemOptions::describe(config::Schema& s) {
   s.field("fields", text.fields, {.help = "names of what is solved for"});
   s.field("parameters", text.parameters,
           {.help = "names for numbers in the formulas, as c = 2"});
+  s.field("unknown", text.unknown,
+          {.help = "parameters of the equations to be found from readings, "
+                   "each with where the search begins, as c = 1; one that is "
+                   "among the parameters too has its true value there",
+           .later = true});
   s.field("equations", text.equations,
           {.help = "the equations, as u_tt = c^2*u_xx"});
   s.field("conditions", text.conditions,

@@ -39,7 +39,11 @@ Tensor SolveReference::without_free_means(const Tensor& fields) const {
 
 const pde::Reference* SolveReference::find() {
   if (found_) return &*found_;
-  const bool possible = !problem_->exact.empty() || options_.classical;
+  const bool posed = std::ranges::all_of(
+      problem_->unknowns,
+      [](const auto& one) { return one.truth.has_value(); });
+  const bool possible =
+      !problem_->exact.empty() || (options_.classical && posed);
   if (!possible || !none_.empty()) return nullptr;
   try {
     if (problem_->exact.empty()) {
