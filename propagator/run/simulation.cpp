@@ -196,6 +196,32 @@ nlohmann::json write_simulation(const Simulation& simulation,
   return simulated.numbers;
 }
 
+void provide_simulated_file(const tasks::Task& task,
+                            const std::string& device) {
+  const auto file = task.simulated_file();
+  if (!file) return;
+  config::Document document;
+  document.override_with("device=" + device);
+  for (const auto& setting : file->settings) document.override_with(setting);
+  const Simulation simulation(file->simulator, std::move(document));
+  if (!fs::exists(file->path)) {
+    log::info("{} is not there: {} computes it", file->path, file->simulator);
+    write_simulation(simulation, file->path);
+    return;
+  }
+  const auto note = nlohmann::json::parse(
+      data::TensorReader::open(file->path)->note(), nullptr,
+      /*allow_exceptions=*/false);
+  const bool same =
+      note.is_object() && note.value("config_sha256", nlohmann::json()) ==
+                              nlohmann::json(simulation.hash());
+  if (same) return;
+  throw UsageError(
+      fmt::format("{} was not made by {} with these keys", file->path,
+                  file->simulator),
+      "remove it, name another truth.file, or leave out truth.simulator");
+}
+
 std::vector<ValidationResult> validate_simulator(
     const ValidationRequest& request) {
   const auto rows = chosen_rows(request);

@@ -4,6 +4,7 @@
 #include <memory>
 
 #include "propagator/data/simulator.h"
+#include "propagator/tasks/task.h"
 
 namespace propagator::run {
 
@@ -40,6 +41,10 @@ class Simulation {
 // keys, the code and the numbers. Returns the numbers.
 nlohmann::json write_simulation(const Simulation& simulation,
                                 const std::filesystem::path& out);
+
+// Computes the file of a task that is to be simulated, if it is not there yet,
+// on that device. UsageError if what is there was simulated with other keys.
+void provide_simulated_file(const tasks::Task& task, const std::string& device);
 
 // Which validations of a simulator to compute, and where to write them.
 struct ValidationRequest {

@@ -9,6 +9,7 @@
 #include "propagator/nn/init.h"
 #include "propagator/run/log_file.h"
 #include "propagator/run/run_report.h"
+#include "propagator/run/simulation.h"
 
 namespace propagator::run {
 namespace {
@@ -146,6 +147,7 @@ Trained train_and_test(const Experiment& experiment,
   auto& task = experiment.task();
   const auto runtime = runtime_for_training(experiment);
   const RuntimeScope scope(runtime, experiment.run().threads);
+  provide_simulated_file(task, experiment.run().device);
   task.prepare(experiment.run().seed, runtime);
   for (const auto& remark :
        experiment.remarks(task.size(data::Split::kTrain))) {

@@ -1,6 +1,9 @@
 #pragma once
 
 #include <memory>
+#include <optional>
+#include <string>
+#include <vector>
 
 #include "propagator/core/config.h"
 #include "propagator/core/device.h"
@@ -11,6 +14,11 @@
 #include "propagator/train/trainable.h"
 
 namespace propagator::tasks {
+
+struct SimulatedFile {
+  std::string path, simulator;
+  std::vector<std::string> settings;  // each: KEY=VALUE, as after -s
+};
 
 // A task is the data, the loss and the test that a model is made for, and what
 // of all that a configuration may choose. A task that can do more implements
@@ -44,6 +52,8 @@ class Task : public train::Trainable {
   // Tensors in the model files of older programs that are the model's no more.
   virtual std::vector<std::string> former_parameters() const { return {}; }
 
+  // A file of its data that a simulator makes where it is not there yet.
+  virtual std::optional<SimulatedFile> simulated_file() const { return {}; }
   // Makes or opens the data, which training and tests need.
   virtual void prepare(int64_t seed, const Runtime& runtime) = 0;
   // Gives a new model what it takes from the training data before it learns.

@@ -240,6 +240,47 @@ TEST_F(Verbs, GenerateSimulatesAWake) {
   }
 }
 
+TEST_F(Verbs, ATruthThatIsNotThereIsSimulatedOnce) {
+  write_file(path("wake.yaml"),
+             "task: reconstruct\nproblem:\n"
+             "  domain: ['x in [1, 8]', 'y in [-2, 2]', 't in [1, 1.5]']\n"
+             "  fields: [u, v, p]\n"
+             "  equations: [u_t + u*u_x + v*u_y = -p_x, u_x + v_y = 0,\n"
+             "              v_t + u*v_x + v*v_y = -p_y]\n"
+             "truth:\n  file: " +
+                 path("sub/wake.h5") +
+                 "\n  simulator: wake\n  simulation: [wake.modes=16, "
+                 "wake.rings=49, wake.outer_radius=18, wake.sponge_radius=9, "
+                 "wake.dt=0.02, wake.start=1, wake.snapshots=6, "
+                 "wake.columns=9, wake.rows=7]\n"
+                 "sensors: {count: 40, fields: [u, v]}\n"
+                 "model: {name: siren, width: 8, layers: 1}\n"
+                 "points: {per_axis: 3}\ntrain: {max_steps: 2}\n"
+                 "report: {page: no}\n");
+  auto outcome = testing::propagator("check " + path("wake.yaml"));
+  EXPECT_EQ(outcome.status, 0) << outcome.output;
+  EXPECT_NE(outcome.output.find("wake computes it first"), std::string::npos);
+  const auto command = "train " + path("wake.yaml") + " --runs " +
+                       path("runs") + " --force --name w ";
+  outcome = testing::propagator(command);
+  ASSERT_EQ(outcome.status, 0) << outcome.output;
+  EXPECT_NE(outcome.output.find("wake computes it"), std::string::npos);
+  EXPECT_NE(outcome.output.find("relative L2 of p"), std::string::npos);
+  outcome = testing::propagator("check " + path("wake.yaml"));
+  EXPECT_NE(outcome.output.find("40 sensors that train"), std::string::npos);
+  outcome = testing::propagator(command);
+  EXPECT_EQ(outcome.status, 0) << outcome.output;
+  EXPECT_EQ(outcome.output.find("wake computes it"), std::string::npos);
+  // What is there was computed with other keys.
+  outcome = testing::propagator(command + "-s truth.simulation=wake.modes=18");
+  EXPECT_EQ(outcome.status, 2) << outcome.output;
+  EXPECT_NE(outcome.output.find("not made by wake with these keys"),
+            std::string::npos);
+  outcome = testing::propagator(command + "-s truth.simulator=wave");
+  EXPECT_EQ(outcome.status, 2) << outcome.output;
+  EXPECT_NE(outcome.output.find("did you mean wake?"), std::string::npos);
+}
+
 TEST_F(Verbs, BadWakesWriteNothing) {
   const auto wrong = [&](const std::string& setting, int status,
                          const std::string& text) {

@@ -122,8 +122,8 @@ void ProblemReader::expect_known(const Line& line, const char* where,
     for (const auto& unknown : problem_.unknowns) {
       if (token.text != unknown.name) continue;
       if (unknown.truth && true_ones) continue;
-      line.fail(fmt::format("{} is unknown, and {} needs its number", token.text,
-                            where),
+      line.fail(fmt::format("{} is unknown, and {} needs its number",
+                            token.text, where),
                 token, "unknown parameters stand in equations alone");
     }
   }

@@ -5,9 +5,11 @@
 
 #include <algorithm>
 #include <cmath>
+#include <filesystem>
 #include <numeric>
 
 #include "propagator/core/error.h"
+#include "propagator/data/simulator.h"
 #include "propagator/tasks/reconstruct/scaled_net.h"
 
 namespace propagator::tasks {
@@ -69,6 +71,7 @@ void Reconstruct::validate_own() {
                     name),
         static_cast<int64_t>(k));
   }
+  expect_simulator();
   if (!sensor_options_.file.empty() && sensor_options_.noise > 0) {
     throw ConfigError("sensors.noise",
                       "readings of a file have their own noise",
@@ -76,7 +79,36 @@ void Reconstruct::validate_own() {
   }
 }
 
+void Reconstruct::expect_simulator() const {
+  const auto& [file, simulator, simulation, snapshots] = truth_options_;
+  if (simulator.empty()) return;
+  std::vector<std::string> names;
+  for (const auto& [name, kind] : data::simulators()) names.push_back(name);
+  if (!data::simulators().contains(simulator)) {
+    throw ConfigError(
+        "truth.simulator", fmt::format("there is no simulator {}", simulator),
+        config::did_you_mean(simulator, names,
+                             "`propagator list` shows simulators"));
+  }
+  if (file.empty()) {
+    throw ConfigError("truth.file", "a simulation needs a file to be kept in",
+                      "name one, as data/wake.h5");
+  }
+}
+
+std::optional<SimulatedFile> Reconstruct::simulated_file() const {
+  if (truth_options_.simulator.empty()) return std::nullopt;
+  return SimulatedFile{truth_options_.file, truth_options_.simulator,
+                       truth_options_.simulation};
+}
+
 std::vector<std::string> Reconstruct::inspect() {
+  if (simulated_file() && !std::filesystem::exists(truth_options_.file)) {
+    auto lines = config::items_of(problem_->describe());
+    lines.push_back(fmt::format("{} is not there yet: {} computes it first",
+                                truth_options_.file, truth_options_.simulator));
+    return lines;
+  }
   auto lines = Solve::inspect();
   std::vector<std::string> names;
   for (const int64_t f : measured_) {

@@ -37,6 +37,11 @@ void TruthOptions::describe(config::Schema& s) {
                    "test against: an .h5 or .npz with each variable's places "
                    "and each field; beside the configuration",
            .file = true});
+  s.field("simulator", simulator,
+          {.help = "what computes truth.file where it is not there yet; "
+                   "`propagator list` shows simulators"});
+  s.field("simulation", simulation,
+          {.help = "keys of the simulator, as wake.reynolds=60"});
   s.field("snapshots", snapshots,
           {.help = "times of the grid at which the test is, evenly spread; 0 "
                    "tests at all of them",

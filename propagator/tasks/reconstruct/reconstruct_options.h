@@ -25,6 +25,8 @@ struct SensorOptions {
 // The whole field, where it is known on a grid.
 struct TruthOptions {
   std::string file = {};
+  std::string simulator = {};
+  std::vector<std::string> simulation = {};
   int64_t snapshots = 0;
 
   void describe(config::Schema& schema);

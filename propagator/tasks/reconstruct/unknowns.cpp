@@ -40,8 +40,7 @@ struct Trained {
     const torch::NoGradGuard no_grad;
     int64_t from = 0;
     for (const auto& one : all) {
-      one.detach().copy_(
-          values.narrow(0, from, one.numel()).view(one.sizes()));
+      one.detach().copy_(values.narrow(0, from, one.numel()).view(one.sizes()));
       from += one.numel();
     }
   }
@@ -79,8 +78,8 @@ double Reconstruct::deviation_of(models::FieldNet& model, int64_t unknown,
   if (!predicts_variance()) {
     const torch::NoGradGuard no_grad;
     const auto misfit = misfit_of(model, held_out_);
-    noise = ((misfit.error.square().sum() / held_out_.known.sum()))
-                .item<double>();
+    noise =
+        ((misfit.error.square().sum() / held_out_.known.sum())).item<double>();
   }
   const double readings = training_.known.sum().item<double>();
   said["iterations"] = entry.iterations;

@@ -62,9 +62,9 @@ TEST(PdeUnknown, IsEvaluatedAndConstantInDerivatives) {
         .evaluate({{Jet::constant(torch::tensor(0.3, torch::kFloat64)),
                     Jet::constant(torch::tensor(0.7, torch::kFloat64))},
                    [](const Derivative& derivative) {
-                     return Jet::constant(torch::tensor(
-                         derivative.orders[0] == 2 ? 5.0 : 2.0,
-                         torch::kFloat64));
+                     return Jet::constant(
+                         torch::tensor(derivative.orders[0] == 2 ? 5.0 : 2.0,
+                                       torch::kFloat64));
                    },
                    {},
                    {torch::tensor(nu, torch::kFloat64)}})
@@ -74,7 +74,8 @@ TEST(PdeUnknown, IsEvaluatedAndConstantInDerivatives) {
   for (const double nu : {0.25, 2.0}) {
     EXPECT_NEAR(value(nu), 2 - (5 * nu + nu * nu), 1e-12);
   }
-  EXPECT_THROW(open.evaluate({{}, [](const Derivative&) {
+  EXPECT_THROW(open.evaluate({{},
+                              [](const Derivative&) {
                                 return Jet::constant(torch::ones({1}));
                               }}),
                std::invalid_argument);

@@ -48,18 +48,18 @@ TEST(TasksUnknowns, KeepTheirSignAndBeginWhereToldTo) {
       "test"));
   const auto model = e.make_model(kDouble);
   auto values = models::as_field_net(*model).unknowns().detach();
-  EXPECT_TRUE(torch::equal(values, torch::tensor({3., 0., -2.},
-                                                 torch::kFloat64)));
+  EXPECT_TRUE(
+      torch::equal(values, torch::tensor({3., 0., -2.}, torch::kFloat64)));
   const torch::NoGradGuard no_grad;
   for (const auto& item : model->named_parameters()) {
     if (item.key().ends_with("sought")) item.value().fill_(-1);
   }
   values = models::as_field_net(*model).unknowns();
-  EXPECT_TRUE(testing::near(
-      values,
-      torch::tensor({3 * std::exp(-1.), -1., -2 * std::exp(-1.)},
-                    torch::kFloat64),
-      testing::kFloat64));
+  EXPECT_TRUE(
+      testing::near(values,
+                    torch::tensor({3 * std::exp(-1.), -1., -2 * std::exp(-1.)},
+                                  torch::kFloat64),
+                    testing::kFloat64));
 }
 
 run::Experiment rod_of_unknown_rate(const std::string& more) {
@@ -88,7 +88,8 @@ TEST(TasksUnknowns, ARateIsFoundFromReadingsAndItsIntervalHoldsIt) {
   const auto& found = evaluation.numbers.at("unknowns").at("nu");
   EXPECT_NEAR(found.at("value").get<double>(), 0.1, 0.01) << found;
   EXPECT_EQ(found.at("truth"), 0.1);
-  const double low = found.at("interval_95")[0], high = found.at("interval_95")[1];
+  const double low = found.at("interval_95")[0],
+               high = found.at("interval_95")[1];
   EXPECT_LT(low, found.at("value").get<double>());
   EXPECT_LT(low, 0.1 * 1.02) << found;
   EXPECT_GT(high, 0.1 * 0.98) << found;
@@ -127,9 +128,8 @@ TEST(TasksUnknowns, ReadingsCannotBeDrawnWithoutTheTruth) {
       "  unknown: [nu = 0.4]\n  equations: [u_t = nu*u_xx]\n"
       "  conditions: ['at t=0: u = sin(pi*x)', 'on boundary: u = 0']\n"
       "sensors: {count: 60}\n";
-  EXPECT_THROW(
-      run::Experiment(config::Document::from_text(text, "test")),
-      ConfigError);
+  EXPECT_THROW(run::Experiment(config::Document::from_text(text, "test")),
+               ConfigError);
 }
 
 }  // namespace
