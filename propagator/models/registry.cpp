@@ -8,6 +8,7 @@
 #include "propagator/models/pinnsformer.h"
 #include "propagator/models/siren.h"
 #include "propagator/models/spformer.h"
+#include "propagator/models/wire.h"
 
 namespace propagator::models {
 namespace {
@@ -67,6 +68,9 @@ const Kinds<FieldNetOptions>& field_nets() {
       {"spformer-small",
        {"spformer with narrower layers, for a CPU (the default)",
         small_spformer}},
+      {"wire",
+       {"layers with Gabor wavelets, each point by itself",
+        [] { return std::make_unique<WireOptions>(); }}},
   };
   return kinds;
 }

@@ -43,6 +43,7 @@ TEST(ModelsFieldNets, PublishedParameterCounts) {
 TEST(ModelsFieldNets, OurOwnParameterCounts) {
   EXPECT_EQ(nn::parameter_count(*make("spformer-small")), 23151);
   EXPECT_EQ(nn::parameter_count(*make("siren")), 8577);
+  EXPECT_EQ(nn::parameter_count(*make("wire")), 16961);
 }
 
 // Points at opposite corners span the domain, so that both scales agree; of a
