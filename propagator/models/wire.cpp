@@ -59,14 +59,14 @@ Wire::Wire(const WireOptions& options, const FieldDomain& domain)
           nn::linear_without_bias(options.width, domain.fields))) {
   for (int64_t n = 0; n < options.layers; ++n) {
     const bool first = n == 0;
-    layers_.push_back(register_module(
-        fmt::format("layer{}", n),
-        nn::GaborLayer(nn::GaborLayerOptions{
-            .in = first ? domain.variables() : options.width,
-            .out = options.width,
-            .w0 = first ? options.first_w0 : options.hidden_w0,
-            .scale = options.scale,
-            .first = first})));
+    layers_.push_back(
+        register_module(fmt::format("layer{}", n),
+                        nn::GaborLayer(nn::GaborLayerOptions{
+                            .in = first ? domain.variables() : options.width,
+                            .out = options.width,
+                            .w0 = first ? options.first_w0 : options.hidden_w0,
+                            .scale = options.scale,
+                            .first = first})));
   }
   const auto low = torch::tensor(domain.low, torch::kFloat64);
   const auto high = torch::tensor(domain.high, torch::kFloat64);

@@ -25,11 +25,11 @@ Turn turn_by(const Jet& angle) {
 
 GaborLayerImpl::GaborLayerImpl(const GaborLayerOptions& options)
     : options_(options),
-      real_(register_module("real",
-                            torch::nn::Linear(options.in, options.out))) {
+      real_(
+          register_module("real", torch::nn::Linear(options.in, options.out))) {
   if (options.first) return;
-  imaginary_ = register_module("imaginary",
-                               torch::nn::Linear(options.in, options.out));
+  imaginary_ =
+      register_module("imaginary", torch::nn::Linear(options.in, options.out));
 }
 
 Jet GaborLayerImpl::forward(const Jet& x) {
@@ -41,11 +41,10 @@ Jet GaborLayerImpl::forward(const Jet& x) {
     return autodiff::cat({envelope * turn.cosine, envelope * turn.sine}, -1);
   }
   const auto &a = real_->weight, &b = imaginary_->weight;
-  const auto z =
-      autodiff::linear(x,
-                       torch::cat({torch::cat({a, -b}, 1),  //
-                                   torch::cat({b, a}, 1)}),
-                       torch::cat({real_->bias, imaginary_->bias}));
+  const auto z = autodiff::linear(x,
+                                  torch::cat({torch::cat({a, -b}, 1),  //
+                                              torch::cat({b, a}, 1)}),
+                                  torch::cat({real_->bias, imaginary_->bias}));
   const auto p = autodiff::narrow(z, -1, 0, options_.out);
   const auto q = autodiff::narrow(z, -1, options_.out, options_.out);
   const auto squares = z * z * -square;

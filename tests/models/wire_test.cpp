@@ -79,8 +79,8 @@ TEST(ModelsWire, IsItsFormulaInComplexNumbers) {
       torch::linear(x, p["layer0.real.weight"], p["layer0.real.bias"]);
   auto h = wavelet(torch::complex(first, torch::zeros_like(first)), 2);
   for (const std::string layer : {"layer1.", "layer2."}) {
-    const auto weight = torch::complex(p[layer + "real.weight"],
-                                       p[layer + "imaginary.weight"]);
+    const auto weight =
+        torch::complex(p[layer + "real.weight"], p[layer + "imaginary.weight"]);
     const auto bias =
         torch::complex(p[layer + "real.bias"], p[layer + "imaginary.bias"]);
     h = wavelet(torch::matmul(h, weight.t()) + bias, 1.5);
@@ -122,11 +122,10 @@ TEST(ModelsWire, AnswersAreTheSameOnEveryDevice) {
   const auto run = [&](torch::Device device, torch::ScalarType type) {
     const auto net = made_wire(small_wire());
     net->to(device, type);
-    const auto rows =
-        net->forward(Jet::moving(at.points.to(device, type),
-                                 at.directions.to(device, type),
-                                 JetLayout({2, 2})))
-            .rows();
+    const auto rows = net->forward(Jet::moving(at.points.to(device, type),
+                                               at.directions.to(device, type),
+                                               JetLayout({2, 2})))
+                          .rows();
     rows.square().sum().backward();
     return std::vector<Tensor>{
         rows.detach().cpu().to(torch::kFloat64),

@@ -66,8 +66,7 @@ TEST_P(TasksReconstructRival, AResumedRunHasTheSameBits) {
     const testing::TemporaryFolder folder;
     Observer silent;
     run::train(rod_by(GetParam(), device, 6), folder / "run", false, silent);
-    const auto last =
-        train::checkpoint_path(folder / "run" / "checkpoints", 6);
+    const auto last = train::checkpoint_path(folder / "run" / "checkpoints", 6);
     const auto whole = train::load_checkpoint(last).model;
     run::resume(folder / "run", {.from = "step-0000000003"}, silent);
     const auto again = train::load_checkpoint(last).model;
