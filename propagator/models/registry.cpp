@@ -1,3 +1,4 @@
+#include "propagator/models/deeponet.h"
 #include "propagator/models/event_former.h"
 #include "propagator/models/heat_former.h"
 #include "propagator/models/hit_former.h"
@@ -42,6 +43,9 @@ const Kinds<FieldNetOptions>& field_nets() {
   using enum nn::RelativePosition;
   using enum TokenFeatures;
   static const Kinds<FieldNetOptions> kinds{
+      {"deeponet",
+       {"branch of the readings times trunk of the point (PI-DeepONet)",
+        [] { return std::make_unique<DeepOnetOptions>(); }}},
       {"kan",
        {"splines on edges (Kolmogorov-Arnold), each point by itself",
         [] { return std::make_unique<KanOptions>(); }}},

@@ -69,9 +69,10 @@ std::string restore(const train::Checkpoint& saved,
 }
 
 // Sets the trainer to a checkpoint. Returns what there is to say of it.
-std::string go_on_from(const fs::path& checkpoint, const Experiment& experiment,
-                       const Runtime& runtime, train::Trainer& trainer) {
-  const auto saved = train::load_checkpoint(checkpoint);
+std::string go_on_from(const fs::path& checkpoint,
+                       const train::Checkpoint& saved,
+                       const Experiment& experiment, const Runtime& runtime,
+                       train::Trainer& trainer) {
   const auto remark = restore(saved, experiment, trainer);
   if (trainer.step() == trainer.total_steps()) {
     expect_same_precision(saved, runtime);
@@ -154,16 +155,22 @@ Trained train_and_test(const Experiment& experiment,
     log::warn("{}", remark);
   }
   const auto model = experiment.make_model(runtime);
+  // Before there is a trainer, which gives every weight its place in memory:
+  // shapes may be those of the data.
+  std::optional<train::Checkpoint> saved;
+  if (checkpoint.empty()) {
+    task.calibrate(*model);
+  } else {
+    saved = train::load_checkpoint(checkpoint);
+    train::take_shapes(*model, saved->model);
+  }
   auto options = experiment.train();
   options.time_limit = experiment.time_limit();
   train::Trainer trainer(task, model, options, experiment.run().seed, runtime,
                          experiment.yaml());
-  std::string remark;
-  if (checkpoint.empty()) {
-    task.calibrate(*model);
-  } else {
-    remark = go_on_from(checkpoint, experiment, runtime, trainer);
-  }
+  const auto remark =
+      saved ? go_on_from(checkpoint, *saved, experiment, runtime, trainer) : "";
+  saved.reset();
   auto run = open_folder();
   const LogFile log_file(run.log());
   log_begin(trainer, *model, runtime, run.path(), remark);

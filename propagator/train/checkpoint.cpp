@@ -170,18 +170,21 @@ NamedTensors copy_parameters(const torch::nn::Module& module) {
   return values;
 }
 
-void set_parameters(torch::nn::Module& module, const NamedTensors& values,
-                    const std::string& source) {
-  const torch::NoGradGuard no_grad;
-  const auto take_shapes = [&](torch::nn::Module& part,
-                               const std::string& prefix) {
+void take_shapes(torch::nn::Module& module, const NamedTensors& values) {
+  const auto take = [&](torch::nn::Module& part, const std::string& prefix) {
     auto* shaped = dynamic_cast<nn::DataShaped*>(&part);
     if (shaped != nullptr) shaped->take_shapes(values, prefix);
   };
-  take_shapes(module, "");
+  take(module, "");
   for (const auto& part : module.named_modules("", /*include_self=*/false)) {
-    take_shapes(*part.value(), part.key() + ".");
+    take(*part.value(), part.key() + ".");
   }
+}
+
+void set_parameters(torch::nn::Module& module, const NamedTensors& values,
+                    const std::string& source) {
+  const torch::NoGradGuard no_grad;
+  take_shapes(module, values);
   const auto parameters = module.named_parameters();
   const std::string other =
       "the weights belong to a model of another configuration";

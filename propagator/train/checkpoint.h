@@ -58,5 +58,8 @@ std::vector<std::filesystem::path> list_checkpoints(
 NamedTensors copy_parameters(const torch::nn::Module& module);
 void set_parameters(torch::nn::Module& module, const NamedTensors& values,
                     const std::string& source);
+// The shapes of those alone that data decide (nn/data_shaped.h), for a trainer
+// that is made before the values are set.
+void take_shapes(torch::nn::Module& module, const NamedTensors& values);
 
 }  // namespace propagator::train
