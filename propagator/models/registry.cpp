@@ -1,5 +1,6 @@
 #include "propagator/models/deeponet.h"
 #include "propagator/models/event_former.h"
+#include "propagator/models/fno.h"
 #include "propagator/models/heat_former.h"
 #include "propagator/models/hit_former.h"
 #include "propagator/models/kan.h"
@@ -46,6 +47,9 @@ const Kinds<FieldNetOptions>& field_nets() {
       {"deeponet",
        {"branch of the readings times trunk of the point (PI-DeepONet)",
         [] { return std::make_unique<DeepOnetOptions>(); }}},
+      {"fno",
+       {"Fourier neural operator over a grid of the readings",
+        [] { return std::make_unique<FnoOptions>(); }}},
       {"kan",
        {"splines on edges (Kolmogorov-Arnold), each point by itself",
         [] { return std::make_unique<KanOptions>(); }}},

@@ -83,7 +83,8 @@ INSTANTIATE_TEST_SUITE_P(
     ::testing::Values(
         "name: wire, width: 6, layers: 2, first_w0: 3, hidden_w0: 2, "
         "scale: 1",
-        "name: deeponet, width: 8, layers: 2, branch_width: 6, basis: 6"),
+        "name: deeponet, width: 8, layers: 2, branch_width: 6, basis: 6",
+        "name: fno, grid: 10, modes: 3, width: 6, layers: 2"),
     [](const auto& info) {
       return info.param.substr(6, info.param.find(',') - 6);
     });

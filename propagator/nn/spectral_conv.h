@@ -1,0 +1,35 @@
+#pragma once
+
+#include <torch/nn/module.h>
+#include <torch/nn/pimpl.h>
+
+#include <vector>
+
+namespace propagator::nn {
+
+struct SpectralConvOptions {
+  int64_t in = 1, out = 1;
+  std::vector<int64_t> modes = {1};  // of each of D axes
+};
+
+// A convolution over a periodic grid that has the lowest frequencies alone, the
+// layer of the Fourier neural operator: with x̂ = DFT x over the D axes,
+//   y = Re' DFT⁻¹ ŷ,   ŷ_k = x̂_k R_k for kept k, and 0 for the others,
+// with a complex matrix R_k for each frequency. Kept are k = -m … m-1 along
+// every axis but the last, and 0 … m-1 along that one, whose negative
+// frequencies are the conjugates (Re': of a real field). (n_1, …, n_D, in) →
+// (n_1, …, n_D, out), for every grid of n ≥ 2 m nodes along each axis: the
+// weights do not know it. There are 2 · 2^(D-1) Π m · in · out of them.
+class SpectralConvImpl : public torch::nn::Module {
+ public:
+  explicit SpectralConvImpl(const SpectralConvOptions& options);
+
+  torch::Tensor forward(const torch::Tensor& x);
+
+ private:
+  SpectralConvOptions options_;
+  torch::Tensor weight_;  // R: (2 m_1, …, m_D as one, in, out, 2)
+};
+TORCH_MODULE(SpectralConv);
+
+}  // namespace propagator::nn
