@@ -5,7 +5,6 @@
 #include <torch/utils.h>
 
 #include "propagator/core/error.h"
-#include "propagator/nn/linear.h"
 #include "propagator/nn/wavelet_mlp.h"
 
 namespace propagator::models {
@@ -124,7 +123,7 @@ Tensor DeepOnet::coefficients() {
   auto x = inputs_.to(bias_.scalar_type()).unsqueeze(0);
   for (size_t n = 0; n < branch_.size(); ++n) {
     if (n > 0) x = is_tanh ? torch::tanh(x) : torch::gelu(x);
-    x = nn::apply_linear(branch_[n], x);
+    x = branch_[n]->forward(x);
   }
   return x.view({fields_, options_.basis});
 }

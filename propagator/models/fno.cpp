@@ -7,7 +7,6 @@
 #include "propagator/core/error.h"
 #include "propagator/core/random.h"
 #include "propagator/nn/init.h"
-#include "propagator/nn/linear.h"
 
 namespace propagator::models {
 namespace {
@@ -164,13 +163,12 @@ Tensor Fno::coefficients() {
                      "it is a model of the task reconstruct");
   }
   const auto type = readings_.scalar_type();
-  auto x =
-      nn::apply_linear(lift_, torch::cat({readings_, places_.to(type)}, -1));
+  auto x = lift_->forward(torch::cat({readings_, places_.to(type)}, -1));
   for (size_t n = 0; n < convolutions_.size(); ++n) {
-    x = convolutions_[n]->forward(x) + nn::apply_linear(pointwise_[n], x);
+    x = convolutions_[n]->forward(x) + pointwise_[n]->forward(x);
     if (n + 1 < convolutions_.size()) x = torch::gelu(x);
   }
-  return nn::apply_linear(out_, torch::gelu(nn::apply_linear(hidden_, x)));
+  return out_->forward(torch::gelu(hidden_->forward(x)));
 }
 
 std::shared_ptr<void> Fno::hold() {
