@@ -241,7 +241,7 @@ TEST_F(Verbs, GenerateSimulatesAWake) {
 }
 
 TEST_F(Verbs, ATruthThatIsNotThereIsSimulatedOnce) {
-  write_file(path("wake.yaml"),
+  write_file_atomically(path("wake.yaml"),
              "task: reconstruct\nproblem:\n"
              "  domain: ['x in [1, 8]', 'y in [-2, 2]', 't in [1, 1.5]']\n"
              "  fields: [u, v, p]\n"
