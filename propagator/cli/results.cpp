@@ -39,9 +39,15 @@ int print_trained(const run::Trained& trained, bool as_json) {
   const auto& result = *trained.result;
   const int code = print_result(result, as_json);
   if (as_json) return code;
-  fmt::print("  trained {} steps in {}, {} parameters, best at step {}\n",
-             trained.steps, duration_text(trained.seconds),
-             result.record.at("parameters").get<int64_t>(), trained.best_step);
+  const auto parameters = result.record.at("parameters").get<int64_t>();
+  if (parameters == 0) {
+    fmt::print("  fitted in {}, nothing to train\n",
+               duration_text(trained.seconds));
+  } else {
+    fmt::print("  trained {} steps in {}, {} parameters, best at step {}\n",
+               trained.steps, duration_text(trained.seconds), parameters,
+               trained.best_step);
+  }
   print_explanation(trained.explanation);
   fmt::print("  run: {0}\n  result: {0}/result.json\n",
              trained.folder.string());

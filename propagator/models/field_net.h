@@ -26,6 +26,8 @@ class FieldNetOptions {
   virtual bool windowed() const = 0;
   // Whether it answers from readings, and is nothing without them.
   virtual bool needs_readings() const { return false; }
+  // Whether `observe` fits it to them, and nothing is left to train.
+  virtual bool is_fitted() const { return false; }
   // The highest derivative that it has everywhere, for a spline; -1: any.
   virtual int64_t smoothness() const { return -1; }
   virtual std::shared_ptr<FieldNet> make(const FieldDomain& domain) const = 0;

@@ -90,6 +90,12 @@ std::string go_on_from(const fs::path& checkpoint,
 void log_begin(const train::Trainer& trainer, const torch::nn::Module& model,
                const Runtime& runtime, const fs::path& folder,
                const std::string& remark) {
+  if (trainer.total_steps() == 0) {
+    log::info("fitted in {}, nothing to train ({}), run in {}",
+              duration_text(trainer.seconds_before()),
+              config::name_of(runtime.precision), folder.string());
+    return;
+  }
   log::info("{} parameters, {} steps on {} ({}), run in {}",
             nn::parameter_count(model), trainer.total_steps(),
             runtime.device_name(), config::name_of(runtime.precision),
@@ -171,6 +177,14 @@ Trained train_and_test(const Experiment& experiment,
   const auto remark =
       saved ? go_on_from(checkpoint, *saved, experiment, runtime, trainer) : "";
   saved.reset();
+  std::string remark;
+  if (checkpoint.empty()) {
+    const Stopwatch clock;
+    task.calibrate(*model);
+    trainer.count_seconds(clock.seconds());
+  } else {
+    remark = go_on_from(checkpoint, experiment, runtime, trainer);
+  }
   auto run = open_folder();
   const LogFile log_file(run.log());
   log_begin(trainer, *model, runtime, run.path(), remark);

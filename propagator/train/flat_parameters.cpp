@@ -50,8 +50,11 @@ FlatParameters::FlatParameters(
     }
     ++stacks_.back().count;
   }
-  values_ = torch::zeros({size}, parameters.front().second.options())
-                .set_requires_grad(false);
+  // A model that is fitted at once has none.
+  const auto options = parameters.empty()
+                           ? torch::TensorOptions(torch::kFloat32)
+                           : parameters.front().second.options();
+  values_ = torch::zeros({size}, options).set_requires_grad(false);
   gradients_ = torch::zeros_like(values_);
   for (size_t i = 0; i < segments_.size(); ++i) {
     auto& parameter = parameters[i].second;
@@ -66,6 +69,7 @@ FlatParameters::FlatParameters(
 }
 
 void FlatParameters::add_gradient_of(const torch::Tensor& loss, double share) {
+  if (parameters_.empty()) return;
   const auto all = torch::autograd::grad({loss}, parameters_,
                                          {torch::full_like(loss, share)},
                                          /*retain_graph=*/false,

@@ -14,6 +14,7 @@
 #include "propagator/core/machine.h"
 #include "propagator/core/plain_text.h"
 #include "propagator/core/progress.h"
+#include "propagator/nn/init.h"
 
 namespace propagator::train {
 namespace {
@@ -71,14 +72,15 @@ Trainer::Trainer(Trainable& task, std::shared_ptr<torch::nn::Module> model,
           {options_.batch, options.accumulate, options.clip, options.optimizer},
           runtime),
       best_value_(std::numeric_limits<double>::infinity()) {
-  if (options.optimizer.kind == OptimizerKind::kLbfgs) {
+  const bool trains = nn::parameter_count(*model_) > 0;
+  if (trains && options.optimizer.kind == OptimizerKind::kLbfgs) {
     quasi_newton_ = std::make_unique<QuasiNewtonStep>(
         task, model_, stepper_.parameters(), options.lbfgs, options_.batch,
         runtime);
   }
   const int64_t cases = task.size(data::Split::kTrain);
   steps_per_epoch_ = options.steps_per_epoch(cases);
-  total_steps_ = options.total_steps(cases);
+  total_steps_ = trains ? options.total_steps(cases) : 0;
   validate_every_ =
       options.validate_every > 0 ? options.validate_every : steps_per_epoch_;
   checkpoint_every_ =
@@ -147,7 +149,7 @@ void Trainer::take_over(RunDirectory& run) {
     }
   }
   metrics_ = std::make_unique<MetricsFile>(run.metrics(), step_);
-  if (is_done()) return;
+  if (is_done() && saved_step_ >= 0) return;
   const auto now = computed_by(runtime_);
   if (std::find(trained_by_.begin(), trained_by_.end(), now) ==
       trained_by_.end()) {

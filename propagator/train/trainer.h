@@ -25,16 +25,20 @@ class Trainer {
           std::string config);
 
   void restore(const Checkpoint& checkpoint);
+  // Work before the first step, such as a fit, that belongs to the training.
+  void count_seconds(double seconds) { seconds_before_ += seconds; }
   // The best validation so far says nothing of a loss that has changed since.
   void forget_best();
   // Trains to the end or to a reason to stop, and leaves a checkpoint and
   // metrics in `run`.
   StopReason run(RunDirectory& run);
 
+  // 0 of a model without parameters to train.
   int64_t total_steps() const { return total_steps_; }
   int64_t step() const { return step_; }
   int64_t best_step() const { return best_step_; }  // of the best validation
   double seconds() const;  // of training, earlier sessions included
+  double seconds_before() const { return seconds_before_; }  // this session
   // What trained it, earlier sessions included: each `computed_by` once, and
   // an empty one for an older program, which did not say.
   const nlohmann::json& trained_by() const { return trained_by_; }

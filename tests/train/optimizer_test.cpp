@@ -25,6 +25,20 @@ torch::nn::Linear make_module() {
   return module;
 }
 
+TEST(TrainFlatParameters, AModuleMayHaveNothingToTrain) {
+  torch::nn::Module module;
+  module.register_parameter("fitted", torch::ones({3}), false);
+  FlatParameters flat(module);
+  EXPECT_EQ(flat.values().numel(), 0);
+  flat.add_gradient_of(torch::ones({}), 1);
+  for (const auto kind :
+       {OptimizerKind::kAdam, OptimizerKind::kLamb, OptimizerKind::kMuon}) {
+    Optimizer optimizer({.kind = kind}, flat);
+    optimizer.begin_step(0.1);
+    EXPECT_EQ(optimizer.apply({}).item<double>(), 0);
+  }
+}
+
 TEST(TrainFlatParameters, ModuleAndBufferShareMemory) {
   auto module = make_module();
   const auto before = module->weight.detach().clone();

@@ -62,7 +62,8 @@ void Solve::validate() {
   expect_countable(*problem_, "points.validation_per_axis",
                    point_options_.validation_per_axis);
   expect_countable(*problem_, "eval.per_axis", eval_options_.per_axis);
-  conditions_ = SolveConditions(*problem_, hard_constraints_);
+  conditions_ = SolveConditions(*problem_, hard_constraints_,
+                                /*initial_too=*/!model_options_->is_fitted());
   reference_ = SolveReference(*problem_, eval_options_, freedoms());
   if (model_options_->needs_readings() &&
       posed() == pde::Posed::kByConditions) {
@@ -92,6 +93,14 @@ std::vector<config::UnusedOption> Solve::unused_options() const {
     unused.push_back({"derivatives",
                       "no token sees another, so that published and honest "
                       "ones are the same"});
+  }
+  if (model_options_->is_fitted()) {
+    for (const char* key :
+         {"train.epochs", "train.max_steps", "train.batch", "train.clip",
+          "schedule.", "optimizer.", "lbfgs."}) {
+      unused.push_back(
+          {key, fmt::format("{} is fitted, not trained", model_name_)});
+    }
   }
   const auto& learned = conditions_.learned();
   const auto is_initial = [&](const pde::Condition* condition) {

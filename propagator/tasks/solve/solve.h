@@ -77,7 +77,7 @@ class Solve : public Task, public Drawing {
     return std::ssize(problem_->symbols.fields);
   }
 
-  models::FieldDomain domain() const;
+  virtual models::FieldDomain domain() const;
   TimeWindows windows() const;
   // Points (N, D) as windows (N, T, D), on the device.
   torch::Tensor windows_of(const torch::Tensor& points) const {

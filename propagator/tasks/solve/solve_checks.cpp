@@ -41,7 +41,8 @@ void expect_smooth_enough(const pde::Problem& problem, int64_t smoothness,
         "model.name",
         fmt::format("this model has derivatives to order {} only, and {} {}",
                     smoothness, needed, derivative.text(problem.symbols)),
-        "choose another model, or a spline of a higher degree");
+        "choose another model, a spline of a higher degree, or a smoother "
+        "kernel");
   }
 }
 

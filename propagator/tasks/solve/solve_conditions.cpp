@@ -40,11 +40,13 @@ std::vector<std::string> condition_names(const pde::Problem& problem) {
 }  // namespace
 
 SolveConditions::SolveConditions(const pde::Problem& problem,
-                                 HardConstraints hard)
+                                 HardConstraints hard, bool initial_too)
     : problem_(&problem), names_(condition_names(problem)) {
   if (hard != HardConstraints::kNo) {
-    initial_ =
-        pde::HardInitialConditions(problem, hard == HardConstraints::kAll);
+    if (initial_too) {
+      initial_ =
+          pde::HardInitialConditions(problem, hard == HardConstraints::kAll);
+    }
     periodic_ = pde::PeriodicEmbedding(problem);
   }
   for (const auto& condition : problem.conditions) {

@@ -17,7 +17,10 @@ class SolveConditions {
  public:
   SolveConditions() = default;
   // The problem must outlive it.
-  SolveConditions(const pde::Problem& problem, HardConstraints hard);
+  // Without `initial_too` initial conditions are never hard: what readings are
+  // fitted to is the field itself then, not a network behind a factor of time.
+  SolveConditions(const pde::Problem& problem, HardConstraints hard,
+                  bool initial_too = true);
 
   // Holds at a time; else on another face.
   bool is_initial(const pde::Condition& condition) const;
