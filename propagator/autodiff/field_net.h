@@ -16,6 +16,9 @@ struct FieldDomain {
   int64_t fields = 1;
   int64_t time = -1;
   bool time_is_periodic = false;  // seen as a cosine, and a sine behind all
+  // The last of `fields` are log variances of readings of these fields, in
+  // units of each one's spread; mostly none are asked for.
+  std::vector<int64_t> log_variances_of = {};
 
   int64_t variables() const { return static_cast<int64_t>(low.size()); }
 };

@@ -1,6 +1,7 @@
 #include "propagator/models/deeponet.h"
 #include "propagator/models/event_former.h"
 #include "propagator/models/fno.h"
+#include "propagator/models/gaussian_process.h"
 #include "propagator/models/heat_former.h"
 #include "propagator/models/hit_former.h"
 #include "propagator/models/kan.h"
@@ -8,6 +9,7 @@
 #include "propagator/models/pinn.h"
 #include "propagator/models/pinn_mamba.h"
 #include "propagator/models/pinnsformer.h"
+#include "propagator/models/radial_basis.h"
 #include "propagator/models/siren.h"
 #include "propagator/models/spformer.h"
 #include "propagator/models/wire.h"
@@ -50,6 +52,9 @@ const Kinds<FieldNetOptions>& field_nets() {
       {"fno",
        {"Fourier neural operator over a grid of the readings",
         [] { return std::make_unique<FnoOptions>(); }}},
+      {"gaussian_process",
+       {"kriging: fitted to readings by likelihood, with its variance",
+        [] { return std::make_unique<GaussianProcessOptions>(); }}},
       {"kan",
        {"splines on edges (Kolmogorov-Arnold), each point by itself",
         [] { return std::make_unique<KanOptions>(); }}},
@@ -65,6 +70,9 @@ const Kinds<FieldNetOptions>& field_nets() {
       {"pinnsformer",
        {"encoder and decoder over windows",
         [] { return std::make_unique<PinnsFormerOptions>(); }}},
+      {"radial_basis",
+       {"radial functions of the distance to sensors, fitted at once",
+        [] { return std::make_unique<RadialBasisOptions>(); }}},
       {"siren",
        {"layers with sines, each point by itself",
         [] { return std::make_unique<SirenOptions>(); }}},

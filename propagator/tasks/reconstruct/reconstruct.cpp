@@ -125,6 +125,12 @@ int64_t Reconstruct::outputs() const {
   return Solve::outputs() + (predicts_variance() ? std::ssize(measured_) : 0);
 }
 
+models::FieldDomain Reconstruct::domain() const {
+  auto domain = Solve::domain();
+  if (predicts_variance()) domain.log_variances_of = measured_;
+  return domain;
+}
+
 SolveReference::Freedoms Reconstruct::freedoms() const {
   auto all = Solve::freedoms();
   for (const int64_t f : measured_) {

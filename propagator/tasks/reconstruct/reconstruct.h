@@ -32,6 +32,7 @@ class Reconstruct : public Solve {
   std::vector<OwnTerm> own_terms() override;
   SolveReference::Freedoms freedoms() const override;
   int64_t outputs() const override;
+  models::FieldDomain domain() const override;
   void measure(models::FieldNet& model, nlohmann::json& numbers) override;
   void present_own(const nlohmann::json& numbers,
                    Evaluation& evaluation) const override;
