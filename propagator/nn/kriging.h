@@ -6,9 +6,10 @@
 
 namespace propagator::nn {
 
-// Readings y (n) of a field at places (n, D), about its mean: a Gaussian process
-// of covariance σ² (C + ρ 1), with C_ij = k(|(x_i - x_j) / l|), one length l for
-// each axis, and noise of variance σ² ρ. All in float64 on the CPU.
+// Readings y (n) of a field at places (n, D), about its mean: a Gaussian
+// process of covariance σ² (C + ρ 1), with C_ij = k(|(x_i - x_j) / l|), one
+// length l for each axis, and noise of variance σ² ρ. All in float64 on the
+// CPU.
 
 struct KrigingParameters {
   torch::Tensor lengths;  // (D)

@@ -23,8 +23,7 @@ RadialSystem::RadialSystem(const Tensor& phi, const Tensor& places)
   const auto tail =
       torch::cat({torch::ones({sensors, 1}, torch::kFloat64), places}, 1);
   const auto [u, s, vh] = torch::linalg_svd(tail, /*full_matrices=*/true);
-  const int64_t rank =
-      (s > s[0] * rounding(sensors)).sum().item<int64_t>();
+  const int64_t rank = (s > s[0] * rounding(sensors)).sum().item<int64_t>();
   tail_inverse_ = torch::matmul(vh.slice(0, 0, rank).t() / s.slice(0, 0, rank),
                                 u.slice(1, 0, rank).t());
   const auto q = u.slice(1, rank);
@@ -49,8 +48,8 @@ Tensor RadialSystem::inverse_values(double smoothing) const {
 RadialSystem::Solution RadialSystem::solve(const Tensor& y,
                                            double smoothing) const {
   const torch::NoGradGuard no_grad;
-  const auto weights = torch::mv(
-      basis_, inverse_values(smoothing) * torch::mv(basis_.t(), y));
+  const auto weights =
+      torch::mv(basis_, inverse_values(smoothing) * torch::mv(basis_.t(), y));
   const auto rest = y - torch::mv(phi_, weights) - smoothing * weights;
   return {weights, torch::mv(tail_inverse_, rest)};
 }
@@ -58,8 +57,7 @@ RadialSystem::Solution RadialSystem::solve(const Tensor& y,
 Tensor RadialSystem::leave_one_out(const Tensor& y, double smoothing) const {
   const torch::NoGradGuard no_grad;
   const auto inverse = inverse_values(smoothing);
-  const auto weights =
-      torch::mv(basis_, inverse * torch::mv(basis_.t(), y));
+  const auto weights = torch::mv(basis_, inverse * torch::mv(basis_.t(), y));
   const auto diagonal = torch::mv(basis_.square(), inverse);
   // A sensor that alone decides something of the tail cannot be left out.
   return torch::where(diagonal > 0, weights / diagonal,

@@ -44,8 +44,8 @@ GaussianProcessOptions process_with(ProcessKernel kernel) {
   return options;
 }
 
-std::shared_ptr<GaussianProcess> fitted_process(const GaussianProcessOptions& options,
-                                        const FieldDomain& domain = kPlane) {
+std::shared_ptr<GaussianProcess> fitted_process(
+    const GaussianProcessOptions& options, const FieldDomain& domain = kPlane) {
   auto net = std::make_shared<GaussianProcess>(options, domain);
   net->to(torch::kFloat64);
   net->observe(thirty_readings());
@@ -59,7 +59,7 @@ const testing::MovingPoints kAskedOfProcess{
 
 // σ² k of two points in the domain's own units.
 double covariance_of(ProcessKernel kernel, const Tensor& a, const Tensor& b,
-                  const Tensor& lengths) {
+                     const Tensor& lengths) {
   // Half an axis is 1 for both.
   const double r = ((a - b) / lengths).square().sum().sqrt().item<double>();
   return kernel == ProcessKernel::kSquaredExponential
@@ -92,7 +92,8 @@ TEST(ModelsGaussianProcess, MeanAndVarianceAreThoseOfTheDenseFormulas) {
         }
         c[i][i] += noise;
         for (int64_t p = 0; p < 6; ++p) {
-          k[p][i] = covariance_of(kernel, kAskedOfProcess.points[p][0], x[i], lengths);
+          k[p][i] = covariance_of(kernel, kAskedOfProcess.points[p][0], x[i],
+                                  lengths);
         }
       }
       const auto inverse = torch::inverse(c);
@@ -128,16 +129,17 @@ TEST(ModelsGaussianProcess, JetsAreNestedReverseModeAndDifferences) {
        {ProcessKernel::kSquaredExponential, ProcessKernel::kMatern52}) {
     const auto net = fitted_process(process_with(kernel));
     const auto map = testing::jet_map(*net);
-    EXPECT_TRUE(testing::derivatives_are_nested(map, kAskedOfProcess, 2, {1e-8, 1e-8}));
     EXPECT_TRUE(
-        testing::derivatives_are_differences(map, kAskedOfProcess, 2, {1e-5, 1e-5}));
+        testing::derivatives_are_nested(map, kAskedOfProcess, 2, {1e-8, 1e-8}));
+    EXPECT_TRUE(testing::derivatives_are_differences(map, kAskedOfProcess, 2,
+                                                     {1e-5, 1e-5}));
   }
   // On a sensor too.
   const auto net = fitted_process(process_with(ProcessKernel::kMatern52));
   const auto rows =
-      net->forward(autodiff::Jet::moving(
-                       thirty_readings().points.unsqueeze(1), kAskedOfProcess.directions,
-                       autodiff::JetLayout({2, 2, 2})))
+      net->forward(autodiff::Jet::moving(thirty_readings().points.unsqueeze(1),
+                                         kAskedOfProcess.directions,
+                                         autodiff::JetLayout({2, 2, 2})))
           .rows();
   EXPECT_TRUE(torch::isfinite(rows).all().item<bool>());
 }
@@ -148,11 +150,13 @@ TEST(ModelsGaussianProcess, ItsFileHasTheFitWhateverThePrecision) {
   auto stored = train::copy_parameters(*net);
   EXPECT_EQ(stored.at("weights").scalar_type(), torch::kFloat64);
   EXPECT_EQ(nn::parameter_count(*net), 0);
-  GaussianProcess other(process_with(ProcessKernel::kSquaredExponential), kPlane);
-  EXPECT_THROW(other.values(kAskedOfProcess.points), UsageError) << "no readings yet";
+  GaussianProcess other(process_with(ProcessKernel::kSquaredExponential),
+                        kPlane);
+  EXPECT_THROW(other.values(kAskedOfProcess.points), UsageError)
+      << "no readings yet";
   train::set_parameters(other, stored, "test");
-  EXPECT_TRUE(
-      torch::equal(other.values(kAskedOfProcess.points), net->values(kAskedOfProcess.points)));
+  EXPECT_TRUE(torch::equal(other.values(kAskedOfProcess.points),
+                           net->values(kAskedOfProcess.points)));
   const auto single = other.values(kAskedOfProcess.points.to(torch::kFloat32));
   EXPECT_EQ(single.scalar_type(), torch::kFloat32);
   EXPECT_TRUE(testing::near(single.to(torch::kFloat64),

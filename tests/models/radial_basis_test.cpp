@@ -49,9 +49,8 @@ std::shared_ptr<RadialBasis> fitted_basis(const RadialBasisOptions& options) {
 }
 
 const testing::MovingPoints kAskedOfBasis{
-    torch::stack({1.5 + 1.4 * random({6, 1}, "rbf px"),
-                  random({6, 1}, "rbf pt")},
-                 -1),
+    torch::stack(
+        {1.5 + 1.4 * random({6, 1}, "rbf px"), random({6, 1}, "rbf pt")}, -1),
     torch::tensor({{1., 0.}, {0., 1.}, {1., -1.}}, torch::kFloat64)};
 
 TEST(ModelsRadialBasis, GoesThroughItsReadingsAndIsExactForLinearFields) {
@@ -80,15 +79,16 @@ TEST(ModelsRadialBasis, JetsAreNestedReverseModeAndDifferences) {
     if (kernel == BasisKernel::kGaussian) options.length = 0.4;
     const auto net = fitted_basis(options);
     const auto map = testing::jet_map(*net);
-    EXPECT_TRUE(testing::derivatives_are_nested(map, kAskedOfBasis, 2, {1e-7, 1e-7}));
     EXPECT_TRUE(
-        testing::derivatives_are_differences(map, kAskedOfBasis, 2, {1e-5, 1e-5}));
+        testing::derivatives_are_nested(map, kAskedOfBasis, 2, {1e-7, 1e-7}));
+    EXPECT_TRUE(testing::derivatives_are_differences(map, kAskedOfBasis, 2,
+                                                     {1e-5, 1e-5}));
     // On its sensors too.
-    const auto rows = net->forward(autodiff::Jet::moving(
-                                       basis_sensors().unsqueeze(1),
-                                       kAskedOfBasis.directions,
-                                       autodiff::JetLayout({2, 2, 2})))
-                          .rows();
+    const auto rows =
+        net->forward(autodiff::Jet::moving(basis_sensors().unsqueeze(1),
+                                           kAskedOfBasis.directions,
+                                           autodiff::JetLayout({2, 2, 2})))
+            .rows();
     EXPECT_TRUE(torch::isfinite(rows).all().item<bool>());
   }
 }
@@ -133,10 +133,11 @@ TEST(ModelsRadialBasis, ItsFileHasTheFit) {
     const auto net = fitted_basis(basis_with(kernel));
     const auto stored = train::copy_parameters(*net);
     RadialBasis other(basis_with(kernel), kBox);
-    EXPECT_THROW(other.values(kAskedOfBasis.points), UsageError) << "no readings yet";
+    EXPECT_THROW(other.values(kAskedOfBasis.points), UsageError)
+        << "no readings yet";
     train::set_parameters(other, stored, "test");
-    EXPECT_TRUE(
-        torch::equal(other.values(kAskedOfBasis.points), net->values(kAskedOfBasis.points)));
+    EXPECT_TRUE(torch::equal(other.values(kAskedOfBasis.points),
+                             net->values(kAskedOfBasis.points)));
   }
 }
 

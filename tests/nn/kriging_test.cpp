@@ -21,7 +21,8 @@ Tensor kriging_readings() {
 }
 
 // C + ρ 1, entry by entry.
-Tensor dense_covariance(Radial kernel, const Tensor& x, const KrigingParameters& with) {
+Tensor dense_covariance(Radial kernel, const Tensor& x,
+                        const KrigingParameters& with) {
   const int64_t n = x.size(0);
   auto c = torch::zeros({n, n}, torch::kFloat64);
   for (int64_t i = 0; i < n; ++i) {
@@ -47,7 +48,8 @@ double log_density(const Tensor& c, const Tensor& y, double amplitude) {
          0.5 * n * std::log(2 * std::numbers::pi * amplitude);
 }
 
-const KrigingParameters kSomeKriging{torch::tensor({0.6, 1.4}, torch::kFloat64), 0.05};
+const KrigingParameters kSomeKriging{torch::tensor({0.6, 1.4}, torch::kFloat64),
+                                     0.05};
 
 TEST(NnKriging, TheLikelihoodIsTheNormalDensityWithTheBestAmplitude) {
   for (const auto kernel : {Radial::kSquaredExponential, Radial::kMatern52}) {
@@ -55,7 +57,8 @@ TEST(NnKriging, TheLikelihoodIsTheNormalDensityWithTheBestAmplitude) {
     const auto c = dense_covariance(kernel, kriging_places(), kSomeKriging);
     const double amplitude =
         torch::dot(y, torch::mv(torch::inverse(c), y)).item<double>() / 12;
-    const double value = kriging_likelihood(kernel, kriging_places(), y, kSomeKriging).value;
+    const double value =
+        kriging_likelihood(kernel, kriging_places(), y, kSomeKriging).value;
     EXPECT_NEAR(value, log_density(c, y, amplitude), 1e-9);
     for (const double factor : {0.8, 1.25}) {
       EXPECT_GT(value, log_density(c, y, factor * amplitude));
@@ -68,18 +71,23 @@ TEST(NnKriging, ItsGradientIsThatOfDifferences) {
     return KrigingParameters{logs.slice(0, 0, 2).exp(),
                              std::exp(logs[2].item<double>())};
   };
-  const auto logs = torch::cat(
-      {kSomeKriging.lengths.log(), torch::tensor({std::log(0.05)}, torch::kFloat64)});
+  const auto logs =
+      torch::cat({kSomeKriging.lengths.log(),
+                  torch::tensor({std::log(0.05)}, torch::kFloat64)});
   for (const auto kernel : {Radial::kSquaredExponential, Radial::kMatern52}) {
     const auto value = [&](const Tensor& l) {
-      return kriging_likelihood(kernel, kriging_places(), kriging_readings(), at(l)).value;
+      return kriging_likelihood(kernel, kriging_places(), kriging_readings(),
+                                at(l))
+          .value;
     };
-    const auto gradient =
-        kriging_likelihood(kernel, kriging_places(), kriging_readings(), at(logs)).gradient;
+    const auto gradient = kriging_likelihood(kernel, kriging_places(),
+                                             kriging_readings(), at(logs))
+                              .gradient;
     for (int64_t n = 0; n < 3; ++n) {
       auto step = torch::zeros({3}, torch::kFloat64);
       step[n] = 1e-5;
-      const double difference = (value(logs + step) - value(logs - step)) / 2e-5;
+      const double difference =
+          (value(logs + step) - value(logs - step)) / 2e-5;
       EXPECT_NEAR(gradient[n].item<double>(), difference,
                   1e-7 * (1 + std::abs(difference)));
     }
@@ -112,9 +120,12 @@ TEST(NnKriging, TheFitIsAMaximumThatNoNeighbourExceeds) {
 
 TEST(NnKriging, TheSolutionIsThatOfTheDenseSystem) {
   for (const auto kernel : {Radial::kSquaredExponential, Radial::kMatern52}) {
-    const auto solution = solve_kriging(kernel, kriging_places(), kriging_readings(), kSomeKriging);
-    const auto inverse = torch::inverse(dense_covariance(kernel, kriging_places(), kSomeKriging));
-    EXPECT_TRUE(testing::near(solution.weights, torch::mv(inverse, kriging_readings()),
+    const auto solution = solve_kriging(kernel, kriging_places(),
+                                        kriging_readings(), kSomeKriging);
+    const auto inverse = torch::inverse(
+        dense_covariance(kernel, kriging_places(), kSomeKriging));
+    EXPECT_TRUE(testing::near(solution.weights,
+                              torch::mv(inverse, kriging_readings()),
                               {1e-9, 1e-10}));
     EXPECT_TRUE(testing::near(torch::mm(solution.factor.t(), solution.factor),
                               inverse, {1e-9, 1e-9}));

@@ -28,13 +28,13 @@ RadialSystem::Solution by_blocks(const Tensor& x, const Tensor& y,
       cubic_of(x, x) + smoothing * torch::eye(m, torch::kFloat64));
   a.slice(0, 0, m).slice(1, m).copy_(radial_tail(x));
   a.slice(0, m).slice(1, 0, m).copy_(radial_tail(x).t());
-  const auto all =
-      torch::mv(torch::inverse(a), torch::cat({y, torch::zeros({t}, y.options())}));
+  const auto all = torch::mv(torch::inverse(a),
+                             torch::cat({y, torch::zeros({t}, y.options())}));
   return {all.slice(0, 0, m), all.slice(0, m)};
 }
 
 Tensor radial_answer(const RadialSystem::Solution& with, const Tensor& x,
-              const Tensor& at) {
+                     const Tensor& at) {
   return torch::mv(cubic_of(at, x), with.weights) +
          torch::mv(radial_tail(at), with.tail);
 }
@@ -63,7 +63,7 @@ TEST(NnRadialSystem, LeavesEachReadingOutAsARefitWithoutItWould) {
       const auto others = without(x);
       const auto missed =
           y[n] - radial_answer(by_blocks(others, without(y), smoothing), others,
-                        x.slice(0, n, n + 1))[0];
+                               x.slice(0, n, n + 1))[0];
       EXPECT_NEAR(errors[n].item<double>(), missed.item<double>(), 1e-8);
     }
   }

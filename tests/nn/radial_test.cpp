@@ -55,8 +55,8 @@ TEST(NnRadial, ValuesAreThoseOfTheFormulas) {
   for (const auto radial : kAllRadials) {
     const auto values = radial_of(radial, r.square());
     for (int64_t n = 0; n < r.size(0); ++n) {
-      EXPECT_NEAR(values[n].item<double>(), plain_radial(radial, r[n].item<double>()),
-                  1e-14);
+      EXPECT_NEAR(values[n].item<double>(),
+                  plain_radial(radial, r[n].item<double>()), 1e-14);
     }
   }
 }
@@ -92,8 +92,8 @@ TEST(NnRadial, OnACentreDerivativesAreFiniteAndThoseThatExistAreRight) {
   // 1 - 5/6 s + …, and of r³; that of r² log r does not exist.
   const auto centre = torch::tensor({{0.25, -0.5}}, torch::kFloat64);
   const JetLayout layout({4});
-  const auto x = Jet::moving(
-      centre, torch::tensor({{1., 0.}}, torch::kFloat64), layout);
+  const auto x =
+      Jet::moving(centre, torch::tensor({{1., 0.}}, torch::kFloat64), layout);
   const double second[] = {-1, -5. / 3, 0, 0};
   const double fourth[] = {3, 25, 0, 0};
   for (size_t n = 0; n < std::size(kAllRadials); ++n) {
@@ -108,9 +108,9 @@ TEST(NnRadial, OnACentreDerivativesAreFiniteAndThoseThatExistAreRight) {
 
 TEST(NnRadial, DerivativesAreContinuousToTheSmoothnessAndNoFurther) {
   const auto derivative = [](Radial radial, int64_t order, double x) {
-    const auto moving = Jet::moving(torch::full({1, 1}, x, torch::kFloat64),
-                                    torch::ones({1, 1}, torch::kFloat64),
-                                    JetLayout({order}));
+    const auto moving =
+        Jet::moving(torch::full({1, 1}, x, torch::kFloat64),
+                    torch::ones({1, 1}, torch::kFloat64), JetLayout({order}));
     const auto centre = torch::zeros({1, 1}, torch::kFloat64);
     return radial_of(radial, squared_distances(moving, centre))
         .rows()[order]
