@@ -3,6 +3,7 @@
 #include <torch/nn/module.h>
 
 #include <memory>
+#include <string>
 #include <vector>
 
 #include "propagator/autodiff/jet.h"
@@ -19,13 +20,19 @@ struct FieldDomain {
   // The last of `fields` are log variances of readings of these fields, in
   // units of each one's spread; mostly none are asked for.
   std::vector<int64_t> log_variances_of = {};
+  // As the problem calls them; of the variables before any embedding.
+  std::vector<std::string> variable_names = {}, field_names = {};
 
   int64_t variables() const { return static_cast<int64_t>(low.size()); }
 };
 
-// Readings (M, F) of fields at points (M, D), NaN where there is none.
+// Readings (M, F) of fields at points (M, D), NaN where there is none, in units
+// of each field's spread about its mean: a field is shift + scale · reading. Of
+// fields that are never read both (F) may be 0 and 1, as they are of all if
+// undefined.
 struct Observations {
   torch::Tensor points, readings;
+  torch::Tensor shift = {}, scale = {};
 };
 
 // A network that maps points to the values of fields there, with derivatives:

@@ -24,11 +24,13 @@ FittedNet::FittedNet(const FieldDomain& domain) : domain_(domain) {
   low_ = register_buffer("low", torch::tensor(domain.low, torch::kFloat64));
   span_ = register_buffer("span",
                           torch::tensor(domain.high, torch::kFloat64) - low_);
-  declare(kPlaces, {0, domain.variables()});
+  declare(kPlaces, {kSensors, domain.variables()});
 }
 
 void FittedNet::declare(const std::string& name, std::vector<int64_t> shape) {
-  register_parameter(name, torch::zeros(shape, torch::kFloat64), false);
+  auto first = shape;
+  for (auto& size : first) size = std::max<int64_t>(size, 0);
+  register_parameter(name, torch::zeros(first, torch::kFloat64), false);
   shapes_[name] = std::move(shape);
 }
 
@@ -41,20 +43,31 @@ void FittedNet::set(const std::string& name, const Tensor& value) {
   parameters_[name].copy_(value);
 }
 
-void FittedNet::resize(int64_t sensors) {
+void FittedNet::resize(const Sizes& sizes) {
   const torch::NoGradGuard no_grad;
-  for (auto [name, shape] : shapes_) {
-    std::ranges::replace(shape, 0, sensors);
+  for (const auto& [name, declared] : shapes_) {
+    auto shape = parameters_[name].sizes().vec();
+    for (size_t d = 0; d < shape.size(); ++d) {
+      const auto found = sizes.find(declared[d]);
+      if (found != sizes.end()) shape[d] = found->second;
+    }
     parameters_[name].resize_(shape);
   }
 }
 
 void FittedNet::take_shapes(const std::map<std::string, Tensor>& tensors,
                             const std::string& prefix) {
-  const auto found = tensors.find(prefix + kPlaces);
-  if (found != tensors.end() && found->second.dim() == 2) {
-    resize(std::min(found->second.size(0), kMostSensors));
+  Sizes sizes;
+  for (const auto& [name, declared] : shapes_) {
+    const auto found = tensors.find(prefix + name);
+    if (found == tensors.end()) continue;
+    const auto shape = found->second.sizes();
+    for (size_t d = 0; d < std::min(shape.size(), declared.size()); ++d) {
+      if (declared[d] > 0) continue;
+      sizes.emplace(declared[d], std::min(shape[d], kMostSensors));
+    }
   }
+  resize(sizes);
 }
 
 void FittedNet::observe(const autodiff::Observations& read) {
@@ -67,11 +80,17 @@ void FittedNet::observe(const autodiff::Observations& read) {
                     kMostSensors, sensors),
         "lower sensors.count, or choose a network");
   }
-  resize(sensors);
+  resize({{kSensors, sensors}});
   const auto places =
       (read.points.to(torch::kFloat64) - low_.cpu()) * (2 / span_.cpu()) - 1;
   set(kPlaces, places);
-  fit(places, read.readings.to(torch::kFloat64));
+  const auto of_fields = [&](const Tensor& given, double otherwise) {
+    return given.defined()
+               ? given.to(torch::kFloat64)
+               : torch::full({domain_.fields}, otherwise, torch::kFloat64);
+  };
+  fit({places, read.readings.to(torch::kFloat64), of_fields(read.shift, 0),
+       of_fields(read.scale, 1)});
 }
 
 Jet FittedNet::forward(const Jet& windows) {
@@ -80,12 +99,11 @@ Jet FittedNet::forward(const Jet& windows) {
                      "it is a model of the task reconstruct");
   }
   const auto& rows = windows.rows();  // (R, N, T, D)
-  const auto points = Jet(rows.to(torch::kFloat64).flatten(1, 2),
-                          windows.layout()) *
-                          (2 / span_) +
-                      (-1 - 2 * low_ / span_);
-  const int64_t part =
-      std::max<int64_t>(1, kAtOnce / (places().size(0) * rows.size(0)));
+  const auto points =
+      Jet(rows.to(torch::kFloat64).flatten(1, 2), windows.layout()) *
+          (2 / span_) +
+      (-1 - 2 * low_ / span_);
+  const int64_t part = std::max<int64_t>(1, kAtOnce / (width() * rows.size(0)));
   std::vector<Tensor> parts;
   int64_t n = 0;
   do {

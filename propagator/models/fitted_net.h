@@ -10,7 +10,7 @@ namespace propagator::models {
 // precision of a run: weights of smooth kernels are large and cancel.
 //
 // What the fit gives are parameters without gradient, so that checkpoints keep
-// them. Their first shape has a 0 where the number of sensors belongs.
+// them.
 class FittedNet : public FieldNet, public nn::DataShaped {
  public:
   explicit FittedNet(const FieldDomain& domain);
@@ -28,14 +28,20 @@ class FittedNet : public FieldNet, public nn::DataShaped {
   void to(torch::Device device, bool non_blocking = false) final;
 
  protected:
-  // Fits to readings (M, F), NaN where there are none, at places (M, D) with
-  // axes on [-1, 1]; both are on the CPU.
-  virtual void fit(const torch::Tensor& places,
-                   const torch::Tensor& readings) = 0;
+  // Fits to readings at places whose axes are on [-1, 1], on the CPU. Sizes
+  // other than that of the sensors are set first.
+  virtual void fit(const autodiff::Observations& read) = 0;
   // Points (R; N, D), axes on [-1, 1] → fields (R; N, F).
   virtual autodiff::Jet answer(const autodiff::Jet& points) = 0;
 
-  // A parameter with one dimension or more; M, where it is 0 in `shape`.
+  // So many numbers for each point are there at once.
+  virtual int64_t width() const { return places().size(0); }
+
+  // A parameter with one dimension or more. Sizes that data decide stand in its
+  // shape as numbers from 0 down, the same ones for the same size.
+  static constexpr int64_t kSensors = 0;
+  using Sizes = std::map<int64_t, int64_t>;
+  void resize(const Sizes& sizes);
   void declare(const std::string& name, std::vector<int64_t> shape);
   void set(const std::string& name, const torch::Tensor& value);
   const torch::Tensor& get(const std::string& name) const;
@@ -44,7 +50,6 @@ class FittedNet : public FieldNet, public nn::DataShaped {
 
  private:
   static constexpr const char* kPlaces = "places";
-  void resize(int64_t sensors);
 
   FieldDomain domain_;
   torch::Tensor low_, span_;  // (D)

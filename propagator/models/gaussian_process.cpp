@@ -16,11 +16,11 @@ using autodiff::Jet;
 using torch::Tensor;
 
 // What the fit finds for each field, as the model's file has it.
-constexpr const char* kProcessWeights = "weights";        // (M, F)
-constexpr const char* kProcessLengths = "lengths";        // (F, D)
-constexpr const char* kAmplitude = "amplitude";    // (F), σ²
-constexpr const char* kNoise = "noise";            // (F), ρ
-constexpr const char* kCovariance = "covariance";  // (K, M, M), L⁻¹
+constexpr const char* kProcessWeights = "weights";  // (M, F)
+constexpr const char* kProcessLengths = "lengths";  // (F, D)
+constexpr const char* kAmplitude = "amplitude";     // (F), σ²
+constexpr const char* kNoise = "noise";             // (F), ρ
+constexpr const char* kCovariance = "covariance";   // (K, M, M), L⁻¹
 
 // A process needs some that differ.
 constexpr int64_t kFewest = 3;
@@ -61,24 +61,27 @@ GaussianProcess::GaussianProcess(const GaussianProcessOptions& options,
       options_(options),
       kernel_(process_radial(options.kernel)),
       fields_(domain.fields - std::ssize(domain.log_variances_of)) {
-  declare(kProcessWeights, {0, fields_});
+  declare(kProcessWeights, {kSensors, fields_});
   declare(kProcessLengths, {fields_, domain.variables()});
   declare(kAmplitude, {fields_});
   declare(kNoise, {fields_});
   if (!domain.log_variances_of.empty()) {
-    declare(kCovariance, {std::ssize(domain.log_variances_of), 0, 0});
+    declare(kCovariance,
+            {std::ssize(domain.log_variances_of), kSensors, kSensors});
   }
 }
 
-void GaussianProcess::fit(const Tensor& places, const Tensor& readings) {
+void GaussianProcess::fit(const autodiff::Observations& all) {
+  const auto& places = all.points;
+  const auto& readings = all.readings;
   const int64_t sensors = places.size(0);
   auto weights = torch::zeros({sensors, fields_}, torch::kFloat64);
   auto lengths = torch::ones({fields_, places.size(1)}, torch::kFloat64);
   auto amplitude = torch::ones({fields_}, torch::kFloat64);
   auto noise = torch::zeros({fields_}, torch::kFloat64);
   const auto& asked = domain().log_variances_of;
-  auto covariance = torch::zeros(
-      {std::ssize(asked), sensors, sensors}, torch::kFloat64);
+  auto covariance =
+      torch::zeros({std::ssize(asked), sensors, sensors}, torch::kFloat64);
   const nn::KrigingSearch search{options_.evaluations,
                                  options_.search_readings};
   const int64_t most = nn::most_evaluations(search);
@@ -91,9 +94,8 @@ void GaussianProcess::fit(const Tensor& places, const Tensor& readings) {
     }
     const auto at = places.index_select(0, read.rows);
     int64_t evaluations = f * most;
-    const auto found =
-        nn::fit_kriging(kernel_, at, y, search,
-                        [&] { progress.update(++evaluations); });
+    const auto found = nn::fit_kriging(kernel_, at, y, search,
+                                       [&] { progress.update(++evaluations); });
     const auto solution = nn::solve_kriging(kernel_, at, y, found);
     weights.select(1, f).index_copy_(0, read.rows, solution.weights);
     lengths[f].copy_(found.lengths);
@@ -122,14 +124,14 @@ void GaussianProcess::fit(const Tensor& places, const Tensor& readings) {
 Jet GaussianProcess::log_variance(const Jet& kernel, int64_t field,
                                   int64_t number) const {
   const auto factor = get(kCovariance)[number].t();
-  const auto known = kernel.linear(
-      [&](const Tensor& k) { return torch::matmul(k, factor); });
+  const auto known =
+      kernel.linear([&](const Tensor& k) { return torch::matmul(k, factor); });
   const auto noise = get(kNoise)[field];
   const auto left = -autodiff::sum(known * known, -1, false) + (1 + noise);
   // Rounding may leave less than the noise.
   const auto value = torch::maximum(left.value(), noise.clamp_min(1e-300));
-  const Jet variance(
-      torch::cat({value.unsqueeze(0), left.rows().slice(0, 1)}), left.layout());
+  const Jet variance(torch::cat({value.unsqueeze(0), left.rows().slice(0, 1)}),
+                     left.layout());
   return autodiff::log(variance) + get(kAmplitude)[field].log();
 }
 

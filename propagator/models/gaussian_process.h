@@ -32,7 +32,7 @@ class GaussianProcess : public FittedNet {
                   const FieldDomain& domain);
 
  private:
-  void fit(const torch::Tensor& places, const torch::Tensor& readings) override;
+  void fit(const autodiff::Observations& read) override;
   autodiff::Jet answer(const autodiff::Jet& points) override;
   // log σ² (1 + ρ - |L⁻¹k|²) of the process k (R; N, M) of field f.
   autodiff::Jet log_variance(const autodiff::Jet& kernel, int64_t field,

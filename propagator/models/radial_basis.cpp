@@ -119,9 +119,8 @@ void RadialBasisOptions::validate(const FieldDomain& domain) const {
   }
   for (const auto& text : factors) {
     if (factor_of(text) > 0) continue;
-    throw ConfigError(
-        "model.factors",
-        fmt::format("expected numbers above 0, got '{}'", text));
+    throw ConfigError("model.factors",
+                      fmt::format("expected numbers above 0, got '{}'", text));
   }
   if (!domain.log_variances_of.empty()) {
     throw ConfigError("loss.readings",
@@ -141,8 +140,10 @@ std::shared_ptr<FieldNet> RadialBasisOptions::make(
 
 RadialBasis::RadialBasis(const RadialBasisOptions& options,
                          const FieldDomain& domain)
-    : FittedNet(domain), options_(options), kernel_(basis_radial(options.kernel)) {
-  declare(kBasisWeights, {0, domain.fields});
+    : FittedNet(domain),
+      options_(options),
+      kernel_(basis_radial(options.kernel)) {
+  declare(kBasisWeights, {kSensors, domain.fields});
   declare(kBasisTail, {domain.variables() + 1, domain.fields});
   declare(kBasisLengths, {domain.fields});
   factors_ = register_buffer("factors",
@@ -172,7 +173,9 @@ RadialBasis::Fitted RadialBasis::fit_field(const Tensor& places,
   return best;
 }
 
-void RadialBasis::fit(const Tensor& places, const Tensor& readings) {
+void RadialBasis::fit(const autodiff::Observations& all) {
+  const auto& places = all.points;
+  const auto& readings = all.readings;
   const int64_t fields = readings.size(1);
   auto weights = torch::zeros({places.size(0), fields}, torch::kFloat64);
   auto tail = torch::zeros({places.size(1) + 1, fields}, torch::kFloat64);

@@ -37,7 +37,7 @@ class RadialBasis : public FittedNet {
   RadialBasis(const RadialBasisOptions& options, const FieldDomain& domain);
 
  private:
-  void fit(const torch::Tensor& places, const torch::Tensor& readings) override;
+  void fit(const autodiff::Observations& read) override;
   autodiff::Jet answer(const autodiff::Jet& points) override;
   // Of one field, with the length and smoothing that fit best.
   struct Fitted {

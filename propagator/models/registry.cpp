@@ -9,6 +9,7 @@
 #include "propagator/models/pinn.h"
 #include "propagator/models/pinn_mamba.h"
 #include "propagator/models/pinnsformer.h"
+#include "propagator/models/pod.h"
 #include "propagator/models/radial_basis.h"
 #include "propagator/models/siren.h"
 #include "propagator/models/spformer.h"
@@ -70,6 +71,9 @@ const Kinds<FieldNetOptions>& field_nets() {
       {"pinnsformer",
        {"encoder and decoder over windows",
         [] { return std::make_unique<PinnsFormerOptions>(); }}},
+      {"pod",
+       {"modes of whole snapshots of a like flow, fitted to readings",
+        [] { return std::make_unique<PodOptions>(); }}},
       {"radial_basis",
        {"radial functions of the distance to sensors, fitted at once",
         [] { return std::make_unique<RadialBasisOptions>(); }}},

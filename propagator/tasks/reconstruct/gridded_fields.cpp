@@ -1,10 +1,8 @@
-#include <fmt/ranges.h>
+#include <fmt/format.h>
 #include <torch/utils.h>
 
-#include <algorithm>
-
 #include "propagator/core/error.h"
-#include "propagator/data/named_table.h"
+#include "propagator/data/gridded.h"
 #include "propagator/tasks/reconstruct/sensors.h"
 
 namespace propagator::tasks {
@@ -12,66 +10,35 @@ namespace {
 
 using torch::Tensor;
 
-// The places along a variable, which must rise inside its interval.
-Tensor places_of(const pde::Problem& problem, size_t variable,
-                 const Tensor& array, const std::string& path) {
-  const auto& name = problem.symbols.variables[variable];
+// The places along a variable must be inside its interval.
+void expect_places_inside(const pde::Problem& problem, size_t variable,
+                          const Tensor& places,
+                          const std::filesystem::path& path) {
   const auto& [low, high] = problem.domain[variable];
-  const auto places = array.to(torch::kFloat64).flatten();
-  const bool rises =
-      places.numel() > 0 && torch::isfinite(places).all().item<bool>() &&
-      (places.numel() == 1 || (places.diff() > 0).all().item<bool>());
-  if (!rises) {
-    throw DataError(
-        fmt::format("{}: expected numbers of {} that rise", path, name));
-  }
   const double first = places[0].item<double>();
   const double last = places[-1].item<double>();
-  if (first < low || last > high) {
-    throw DataError(
-        fmt::format("{}: {} goes from {:.6g} to {:.6g}, and in problem.domain "
-                    "from {:.6g} to {:.6g}",
-                    path, name, first, last, low, high),
-        "change problem.domain, or the file");
-  }
-  return places;
+  if (first >= low && last <= high) return;
+  throw DataError(
+      fmt::format("{}: {} goes from {:.6g} to {:.6g}, and in problem.domain "
+                  "from {:.6g} to {:.6g}",
+                  path.string(), problem.symbols.variables[variable], first,
+                  last, low, high),
+      "change problem.domain, or the file");
 }
 
 }  // namespace
 
 GriddedFields read_gridded_fields(const std::filesystem::path& path,
                                   const pde::Problem& problem) {
-  auto names = problem.symbols.variables;
-  const auto& fields = problem.symbols.fields;
-  names.insert(names.end(), fields.begin(), fields.end());
-  const auto table = data::read_table(path, names);
+  const auto read = data::read_gridded(path, problem.symbols.variables,
+                                       problem.symbols.fields);
+  for (size_t v = 0; v < problem.domain.size(); ++v) {
+    expect_places_inside(problem, v, read.along[v], path);
+  }
   GriddedFields all;
   all.grid.variables = problem.symbols.variables;
-  for (size_t v = 0; v < problem.domain.size(); ++v) {
-    all.grid.along.push_back(places_of(problem, v, table.at(names[v]), path));
-  }
-  const auto shape = all.grid.shape();
-  const std::vector<int64_t> reversed(shape.rbegin(), shape.rend());
-  std::vector<Tensor> columns;
-  for (const auto& field : fields) {
-    auto values = table.at(field).to(torch::kFloat64);
-    if (values.sizes() != shape && values.sizes() == reversed) {
-      std::vector<int64_t> order(shape.size());
-      for (size_t v = 0; v < order.size(); ++v) {
-        order[v] = static_cast<int64_t>(order.size() - 1 - v);
-      }
-      values = values.permute(order);
-    }
-    if (values.sizes() != shape ||
-        !torch::isfinite(values).all().item<bool>()) {
-      throw DataError(fmt::format(
-          "{}: expected finite numbers of {} over {} or {} places, got {}",
-          path.string(), field, fmt::join(shape, " x "),
-          fmt::join(reversed, " x "), fmt::join(values.sizes(), " x ")));
-    }
-    columns.push_back(values.flatten());
-  }
-  all.fields = torch::stack(columns, 1);
+  all.grid.along = read.along;
+  all.fields = read.fields;
   return all;
 }
 

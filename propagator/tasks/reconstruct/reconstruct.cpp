@@ -203,7 +203,8 @@ void Reconstruct::calibrate(torch::nn::Module& model) {
   for (int64_t f = 0; f < read.size(1); ++f) {
     readings.select(1, f).copy_((read.select(1, f) - shift[f]) / scale[f]);
   }
-  as_field_net(model).observe({sensors_.training.points, readings});
+  as_field_net(model).observe(
+      {sensors_.training.points, readings, shift, scale});
   for (const auto& part : model.modules()) {
     if (auto* scaled = part->as<ScaledNet>()) scaled->set(shift, scale);
   }

@@ -149,7 +149,10 @@ SolveReference::Freedoms Solve::freedoms() const {
 
 models::FieldDomain Solve::domain() const {
   const auto [low, high] = pde::box_of(*problem_);
-  return {low, high, outputs(), problem_->time()};
+  models::FieldDomain domain{low, high, outputs(), problem_->time()};
+  domain.variable_names = problem_->symbols.variables;
+  domain.field_names = problem_->symbols.fields;
+  return domain;
 }
 
 TimeWindows Solve::windows() const {

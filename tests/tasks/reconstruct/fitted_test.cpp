@@ -14,7 +14,8 @@
 namespace propagator::tasks {
 namespace {
 
-run::Experiment bar_with(const std::string& model, const std::string& more = "") {
+run::Experiment bar_with(const std::string& model,
+                         const std::string& more = "") {
   return run::Experiment(config::Document::from_text(
       "task: reconstruct\nproblem:\n"
       "  domain: ['x in [0, 1]', 't in [0, 1]']\n  fields: u\n"
@@ -49,12 +50,10 @@ TEST(TasksFitted, AModelWithNothingToTrainIsTrainedTestedAndResumed) {
     // From the folder alone, in single precision.
     const auto run = run::open(folder / "run");
     const auto x = torch::tensor({0.3, 0.6}, torch::kFloat64);
-    EXPECT_TRUE(testing::near(run.apply({{"x", x}, {"t", x}})
-                                  .at("u")
-                                  .to(torch::kFloat64),
-                              3 + torch::exp(-0.1 * M_PI * M_PI * x) *
-                                      torch::sin(M_PI * x),
-                              {0, 2e-2}))
+    EXPECT_TRUE(testing::near(
+        run.apply({{"x", x}, {"t", x}}).at("u").to(torch::kFloat64),
+        3 + torch::exp(-0.1 * M_PI * M_PI * x) * torch::sin(M_PI * x),
+        {0, 2e-2}))
         << model;
     const auto again = run::resume(folder / "run", {}, silent);
     EXPECT_EQ(again.result->record.at("relative_l2").get<double>(), error);
@@ -73,8 +72,8 @@ TEST(TasksFitted, TheVarianceOfAProcessCoversNoisyReadings) {
   // Three standard deviations of a share of 36 readings.
   EXPECT_NEAR(coverage.at("50").get<double>(), 0.5, 0.25);
   EXPECT_NEAR(coverage.at("90").get<double>(), 0.9, 0.15);
-  EXPECT_NEAR(
-      numbers.at("held_out_fit").at("error").at("u").get<double>(), 0.2, 0.06);
+  EXPECT_NEAR(numbers.at("held_out_fit").at("error").at("u").get<double>(), 0.2,
+              0.06);
 }
 
 TEST(TasksFitted, InitialConditionsAreNotPutInFrontOfAFit) {
@@ -114,7 +113,7 @@ TEST(TasksFitted, AKernelWithoutTheDerivativesOfTheProblemIsRefused) {
 }
 
 TEST(TasksFitted, SolveHasNoReadingsForThem) {
-  for (const std::string name : {"gaussian_process", "radial_basis"}) {
+  for (const std::string name : {"gaussian_process", "radial_basis", "pod"}) {
     EXPECT_THROW(
         run::Experiment(config::Document::from_text(
             "task: solve\nproblem:\n  domain: ['x in [0, 1]']\n  fields: u\n"
