@@ -9,7 +9,7 @@
 #include "propagator/core/error.h"
 #include "propagator/core/log.h"
 #include "propagator/data/gridded.h"
-#include "propagator/nn/grid_spline.h"
+#include "propagator/nn/interpolating_spline.h"
 #include "propagator/nn/ridge.h"
 #include "propagator/nn/spline.h"
 
@@ -165,9 +165,9 @@ void Pod::take_modes(const data::Gridded& snapshots,
   for (size_t a = 0; a < axes.size(); ++a) {
     const auto axis = static_cast<int64_t>(a);
     set(axis_name(a), axes[a]);
-    factors =
-        nn::grid_spline_factors(factors.movedim(axis, 0).contiguous(), axes[a])
-            .movedim(0, axis);
+    factors = nn::interpolating_factors(factors.movedim(axis, 0).contiguous(),
+                                        axes[a])
+                  .movedim(0, axis);
   }
   set(kModes, factors);
   log::info("{} modes have {:.5g} % of the snapshots' variance",
@@ -214,10 +214,10 @@ Jet Pod::modes_at(const Jet& points) const {
   const auto& factors = get(kModes);
   const int64_t last = factors.size(-1) * factors.size(-2);
   const auto basis_of = [&](size_t a) {
-    return nn::grid_spline_basis(points.linear([&](const Tensor& x) {
+    return nn::interpolating_basis(points.linear([&](const Tensor& x) {
       return along_variable(x, space_[a]);
     }),
-                                 get(axis_name(a)));
+                                   get(axis_name(a)));
   };
   const int64_t axes = std::ssize(space_);
   auto left = basis_of(0).linear([&](const Tensor& b) {

@@ -2,7 +2,6 @@
 
 #include <fmt/ranges.h>
 #include <torch/types.h>
-#include <fmt/format.h>
 #include <torch/utils.h>
 
 #include <stdexcept>
@@ -115,38 +114,6 @@ Tensor GridSplineImpl::places(const torch::TensorOptions& options) const {
                    1);
   }
   return torch::stack(torch::meshgrid(axes, "ij"), -1);
-#include "propagator/nn/spline.h"
-
-namespace propagator::nn {
-namespace {
-
-using torch::Tensor;
-
-constexpr int64_t kCubicDegree = 3;
-
-}  // namespace
-
-Tensor grid_knots(const Tensor& places) {
-  const int64_t n = places.size(0);
-  if (n < kCubicDegree + 1) {
-    throw std::invalid_argument(
-        fmt::format("[grid_spline] expected 4 places or more, got {}", n));
-  }
-  const auto steps = torch::arange(1, kCubicDegree + 1, places.options());
-  const auto first = places.slice(0, 0, 1), last = places.slice(0, n - 1);
-  const auto before = first - steps.flip(0) * (places[1] - places[0]);
-  const auto after = last + steps * (places[n - 1] - places[n - 2]);
-  return torch::cat({before, first, places.slice(0, 2, n - 2), last, after});
-}
-
-autodiff::Jet grid_spline_basis(const autodiff::Jet& x, const Tensor& places) {
-  return spline_basis(x, grid_knots(places), kCubicDegree);
-}
-
-Tensor grid_spline_factors(const Tensor& values, const Tensor& places) {
-  const auto at =
-      grid_spline_basis(autodiff::Jet::constant(places), places).value();
-  return torch::linalg_solve(at, values.flatten(1)).view(values.sizes());
 }
 
 }  // namespace propagator::nn

@@ -38,17 +38,5 @@ class GridSplineImpl : public torch::nn::Module {
   torch::Tensor powers_, constant_;  // B's four pieces: (4, 3) and (4)
 };
 TORCH_MODULE(GridSpline);
-// Cubic splines through values at places (n) that rise, n ≥ 4: as many
-// B-splines as places, whose knots are the places but the second and the last
-// but one. Two derivatives are continuous.
-
-// Their knots (n + 4).
-torch::Tensor grid_knots(const torch::Tensor& places);
-// The B-splines at places that move, (M; N) → (M; N, n).
-autodiff::Jet grid_spline_basis(const autodiff::Jet& x,
-                                const torch::Tensor& places);
-// Factors of the B-splines that go through values (n, …).
-torch::Tensor grid_spline_factors(const torch::Tensor& values,
-                                  const torch::Tensor& places);
 
 }  // namespace propagator::nn

@@ -6,6 +6,7 @@
 #include "propagator/core/files.h"
 #include "propagator/core/log.h"
 #include "propagator/core/progress.h"
+#include "propagator/core/stopwatch.h"
 #include "propagator/nn/init.h"
 #include "propagator/run/log_file.h"
 #include "propagator/run/run_report.h"
@@ -164,12 +165,14 @@ Trained train_and_test(const Experiment& experiment,
   // Before there is a trainer, which gives every weight its place in memory:
   // shapes may be those of the data.
   std::optional<train::Checkpoint> saved;
+  const Stopwatch clock;
   if (checkpoint.empty()) {
     task.calibrate(*model);
   } else {
     saved = train::load_checkpoint(checkpoint);
     train::take_shapes(*model, saved->model);
   }
+  const double calibrated = clock.seconds();
   auto options = experiment.train();
   options.time_limit = experiment.time_limit();
   train::Trainer trainer(task, model, options, experiment.run().seed, runtime,
@@ -177,14 +180,7 @@ Trained train_and_test(const Experiment& experiment,
   const auto remark =
       saved ? go_on_from(checkpoint, *saved, experiment, runtime, trainer) : "";
   saved.reset();
-  std::string remark;
-  if (checkpoint.empty()) {
-    const Stopwatch clock;
-    task.calibrate(*model);
-    trainer.count_seconds(clock.seconds());
-  } else {
-    remark = go_on_from(checkpoint, experiment, runtime, trainer);
-  }
+  if (checkpoint.empty()) trainer.count_seconds(calibrated);
   auto run = open_folder();
   const LogFile log_file(run.log());
   log_begin(trainer, *model, runtime, run.path(), remark);

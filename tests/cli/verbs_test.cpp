@@ -241,22 +241,23 @@ TEST_F(Verbs, GenerateSimulatesAWake) {
 }
 
 TEST_F(Verbs, ATruthThatIsNotThereIsSimulatedOnce) {
-  write_file_atomically(path("wake.yaml"),
-             "task: reconstruct\nproblem:\n"
-             "  domain: ['x in [1, 8]', 'y in [-2, 2]', 't in [1, 1.5]']\n"
-             "  fields: [u, v, p]\n"
-             "  equations: [u_t + u*u_x + v*u_y = -p_x, u_x + v_y = 0,\n"
-             "              v_t + u*v_x + v*v_y = -p_y]\n"
-             "truth:\n  file: " +
-                 path("sub/wake.h5") +
-                 "\n  simulator: wake\n  simulation: [wake.modes=16, "
-                 "wake.rings=49, wake.outer_radius=18, wake.sponge_radius=9, "
-                 "wake.dt=0.02, wake.start=1, wake.snapshots=6, "
-                 "wake.columns=9, wake.rows=7]\n"
-                 "sensors: {count: 40, fields: [u, v]}\n"
-                 "model: {name: siren, width: 8, layers: 1}\n"
-                 "points: {per_axis: 3}\ntrain: {max_steps: 2}\n"
-                 "report: {page: no}\n");
+  write_file_atomically(
+      path("wake.yaml"),
+      "task: reconstruct\nproblem:\n"
+      "  domain: ['x in [1, 8]', 'y in [-2, 2]', 't in [1, 1.5]']\n"
+      "  fields: [u, v, p]\n"
+      "  equations: [u_t + u*u_x + v*u_y = -p_x, u_x + v_y = 0,\n"
+      "              v_t + u*v_x + v*v_y = -p_y]\n"
+      "truth:\n  file: " +
+          path("sub/wake.h5") +
+          "\n  simulator: wake\n  simulation: [wake.modes=16, "
+          "wake.rings=49, wake.outer_radius=18, wake.sponge_radius=9, "
+          "wake.dt=0.02, wake.start=1, wake.snapshots=6, "
+          "wake.columns=9, wake.rows=7]\n"
+          "sensors: {count: 40, fields: [u, v]}\n"
+          "model: {name: siren, width: 8, layers: 1}\n"
+          "points: {per_axis: 3}\ntrain: {max_steps: 2}\n"
+          "report: {page: no}\n");
   auto outcome = testing::propagator("check " + path("wake.yaml"));
   EXPECT_EQ(outcome.status, 0) << outcome.output;
   EXPECT_NE(outcome.output.find("wake computes it first"), std::string::npos);

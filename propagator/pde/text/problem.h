@@ -30,10 +30,10 @@ struct ProblemText {
   std::vector<std::string> domain = {};
   std::vector<std::string> fields = {};
   std::vector<std::string> parameters = {};
-  std::vector<std::string> unknown = {};
   std::vector<std::string> equations = {};
   std::vector<std::string> conditions = {};
   std::vector<std::string> exact = {};
+  std::vector<std::string> unknown = {};
 };
 
 // What is wrong with a problem: in which list, at which item from 0, or -1 if

@@ -8,8 +8,8 @@ ProblemText heat() {
   return {.domain = {"x in [0, 1]", "t in [0, 1]"},
           .fields = {"u"},
           .parameters = {"nu = 0.1"},
-          .unknown = {"nu = 0.5"},
-          .equations = {"u_t = nu*u_xx"}};
+          .equations = {"u_t = nu*u_xx"},
+          .unknown = {"nu = 0.5"}};
 }
 
 Problem parsed(const ProblemText& text) {
