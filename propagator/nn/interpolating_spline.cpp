@@ -19,8 +19,8 @@ constexpr int64_t kCubicDegree = 3;
 Tensor interpolating_knots(const Tensor& places) {
   const int64_t n = places.size(0);
   if (n < kCubicDegree + 1) {
-    throw std::invalid_argument(
-        fmt::format("[interpolating_spline] expected 4 places or more, got {}", n));
+    throw std::invalid_argument(fmt::format(
+        "[interpolating_spline] expected 4 places or more, got {}", n));
   }
   const auto steps = torch::arange(1, kCubicDegree + 1, places.options());
   const auto first = places.slice(0, 0, 1), last = places.slice(0, n - 1);
@@ -29,7 +29,8 @@ Tensor interpolating_knots(const Tensor& places) {
   return torch::cat({before, first, places.slice(0, 2, n - 2), last, after});
 }
 
-autodiff::Jet interpolating_basis(const autodiff::Jet& x, const Tensor& places) {
+autodiff::Jet interpolating_basis(const autodiff::Jet& x,
+                                  const Tensor& places) {
   return spline_basis(x, interpolating_knots(places), kCubicDegree);
 }
 

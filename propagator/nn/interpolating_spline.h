@@ -12,9 +12,9 @@ namespace propagator::nn {
 torch::Tensor interpolating_knots(const torch::Tensor& places);
 // The B-splines at places that move, (M; N) → (M; N, n).
 autodiff::Jet interpolating_basis(const autodiff::Jet& x,
-                                const torch::Tensor& places);
+                                  const torch::Tensor& places);
 // Factors of the B-splines that go through values (n, …).
 torch::Tensor interpolating_factors(const torch::Tensor& values,
-                                  const torch::Tensor& places);
+                                    const torch::Tensor& places);
 
 }  // namespace propagator::nn
