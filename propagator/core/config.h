@@ -243,6 +243,9 @@ class Document {
 
  private:
   static Document from_file(const std::filesystem::path& path, int depth);
+  // A section whose `name` is another's here, as that of a model, begins anew:
+  // what is inherited of it was meant for the other.
+  void drop_sections_of_other_names(Document& inherited) const;
   std::optional<std::string> rename_key(const Field& field);
   std::optional<std::string> rename_value(const Field& field);
 

@@ -176,9 +176,25 @@ Document Document::from_file(const std::filesystem::path& path, int depth) {
                       "a path beside this file");
   }
   auto inherited = from_file(file, depth + 1);
+  document.drop_sections_of_other_names(inherited);
   // Ours first: merge leaves what is there.
   document.entries_.merge(inherited.entries_);
   return document;
+}
+
+void Document::drop_sections_of_other_names(Document& inherited) const {
+  const std::string name = ".name";
+  for (const auto& [key, entry] : entries_) {
+    const auto there = inherited.entries_.find(key);
+    if (!key.ends_with(name) || there == inherited.entries_.end() ||
+        there->second.text == entry.text) {
+      continue;
+    }
+    const auto section = key.substr(0, key.size() - name.size() + 1);
+    std::erase_if(inherited.entries_, [&](const auto& item) {
+      return item.first.starts_with(section);
+    });
+  }
 }
 
 Document Document::from_text(const std::string& yaml, const std::string& name) {

@@ -125,6 +125,29 @@ TEST(CoreConfigDocument, WhatComesLaterWinsUnderEitherName) {
   EXPECT_EQ(house.paint.coats, 4);
 }
 
+TEST(CoreConfigDocument, ASectionOfAnotherNameInheritsNothing) {
+  const testing::TemporaryFolder folder;
+  std::ofstream(folder / "base.yaml")
+      << "model: {name: siren, width: 9}\nmodels.width: 7\n";
+  std::ofstream(folder / "same.yaml")
+      << "from: base.yaml\nmodel: {name: siren, layers: 2}\n";
+  std::ofstream(folder / "other.yaml")
+      << "from: base.yaml\nmodel: {name: pinn, layers: 2}\n";
+  std::ofstream(folder / "third.yaml")
+      << "from: other.yaml\nmodel: {layers: 3}\n";
+  const auto same = Document::from_file(folder / "same.yaml");
+  EXPECT_EQ(same.get("model.width"), "9");
+  EXPECT_EQ(same.get("model.layers"), "2");
+  for (const auto& [file, layers] :
+       {std::pair{"other.yaml", "2"}, std::pair{"third.yaml", "3"}}) {
+    const auto other = Document::from_file(folder / file);
+    EXPECT_EQ(other.get("model.name"), "pinn");
+    EXPECT_EQ(other.get("model.width"), std::nullopt);
+    EXPECT_EQ(other.get("model.layers"), layers);
+    EXPECT_EQ(other.get("models.width"), "7");
+  }
+}
+
 TEST(CoreConfigDocument, BothNamesAtOnceAreAnError) {
   const auto problem = [](Document document) {
     House house;

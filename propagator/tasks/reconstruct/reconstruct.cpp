@@ -166,6 +166,7 @@ void Reconstruct::prepare(int64_t seed, const Runtime& runtime) {
   spread_ = torch::where(variance.sqrt() > kLeastSpread, variance.sqrt(),
                          torch::ones_like(variance));
   spread_there_ = spread_.to(runtime.options());
+  log_units_there_ = 2 * spread_there_.log();
   columns_there_ = columns_.to(runtime.device);
   training_ = on_device(sensors_.training);
   held_out_ = on_device(sensors_.held_out.count() > 0 ? sensors_.held_out
@@ -194,7 +195,10 @@ void Reconstruct::calibrate(torch::nn::Module& model) {
   auto scale = torch::ones({outputs()}, torch::kFloat64);
   for (size_t k = 0; k < measured_.size(); ++k) {
     shift[measured_[k]] = mean_[static_cast<int64_t>(k)];
-    scale[measured_[k]] = spread_[static_cast<int64_t>(k)];
+    const auto spread = spread_[static_cast<int64_t>(k)];
+    scale[measured_[k]] = spread;
+    if (!predicts_variance()) continue;
+    shift[Solve::outputs() + static_cast<int64_t>(k)] = 2 * spread.log();
   }
   // A network's answers beside the fields are never read.
   const auto& read = sensors_.training.readings;
@@ -217,7 +221,8 @@ Reconstruct::Misfit Reconstruct::misfit_of(FieldNet& model,
                 spread_there_ * at.known};
   if (predicts_variance()) {
     misfit.log_variance =
-        outputs.slice(1, Solve::outputs()).clamp_min(kMinLogVariance);
+        (outputs.slice(1, Solve::outputs()) - log_units_there_)
+            .clamp_min(kMinLogVariance);
   }
   return misfit;
 }
@@ -236,6 +241,22 @@ std::vector<OwnTerm> Reconstruct::own_terms() {
              return OwnTerm::Left{{residual * (-0.5 * logs).exp()},
                                   (logs * at.known).mean() * at.share.square()};
            }}};
+}
+
+Solve::Quantities Reconstruct::own_quantities() const {
+  if (!predicts_variance()) return {};
+  auto symbols = problem_->symbols;
+  Quantities all;
+  for (const int64_t f : measured_) {
+    const auto& field = problem_->symbols.fields[static_cast<size_t>(f)];
+    // The network's answer behind those before it: log variances in order.
+    symbols.fields.push_back(field + "LogVariance");
+    all.emplace_back(
+        field + "_deviation",
+        pde::Expression::parse(fmt::format("exp({}/2)", symbols.fields.back()),
+                               symbols));
+  }
+  return all;
 }
 
 TaskKind reconstruct_kind() {

@@ -30,6 +30,8 @@ class Reconstruct : public Solve {
   pde::Posed posed() const override { return pde::Posed::kByReadings; }
   void validate_own() override;
   std::vector<OwnTerm> own_terms() override;
+  // The standard deviation of a reading of each field, where it is predicted.
+  Quantities own_quantities() const override;
   SolveReference::Freedoms freedoms() const override;
   int64_t outputs() const override;
   models::FieldDomain domain() const override;
@@ -78,6 +80,7 @@ class Reconstruct : public Solve {
   torch::Tensor mean_, spread_;  // (K), of what was read
   torch::Tensor columns_;        // (K), of the fields that are read
   torch::Tensor spread_there_, columns_there_;  // on the device
+  torch::Tensor log_units_there_;  // (K), of variances: log spread²
 };
 
 TaskKind reconstruct_kind();

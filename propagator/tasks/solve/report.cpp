@@ -193,10 +193,10 @@ Evaluation Solve::present(json numbers) const {
   return evaluation;
 }
 
-std::vector<std::pair<std::string, pde::Expression>> Solve::quantities() const {
+Solve::Quantities Solve::quantities() const {
   auto names = eval_options_.quantities;
   if (names.empty()) names = problem_->symbols.fields;
-  std::vector<std::pair<std::string, pde::Expression>> all;
+  Quantities all;
   for (const auto& name : names) {
     try {
       all.emplace_back(name, pde::Expression::parse(name, problem_->symbols));
@@ -211,6 +211,8 @@ std::vector<std::pair<std::string, pde::Expression>> Solve::quantities() const {
                          all.back().second.derivatives(),
                          "eval.quantities asks for");
   }
+  const auto own = own_quantities();
+  all.insert(all.end(), own.begin(), own.end());
   return all;
 }
 

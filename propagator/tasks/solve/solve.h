@@ -63,6 +63,9 @@ class Solve : public Task, public Drawing {
   virtual pde::Posed posed() const { return pde::Posed::kByConditions; }
   // What else a task reads of its configuration, once the problem is known.
   virtual void validate_own() {}
+  // What `predict` writes besides, as formulas of the network's answers.
+  using Quantities = std::vector<std::pair<std::string, pde::Expression>>;
+  virtual Quantities own_quantities() const { return {}; }
   // Terms of the loss beside those of the problem; asked for by `validate`.
   virtual std::vector<OwnTerm> own_terms() { return {}; }
   // What a test of one kind measures beside errors and residuals.
@@ -85,7 +88,7 @@ class Solve : public Task, public Drawing {
   }
   // What `predict` writes: eval.quantities, else the fields. UsageError if one
   // cannot be read, or the model does not have its derivatives.
-  std::vector<std::pair<std::string, pde::Expression>> quantities() const;
+  Quantities quantities() const;
   struct Answer {
     torch::Tensor fields;     // (N, F), on the CPU
     torch::Tensor residuals;  // (N, equations)

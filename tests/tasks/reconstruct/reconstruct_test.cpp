@@ -110,7 +110,7 @@ TEST(TasksReconstruct, AVarianceIsPredictedBesideEachFieldThatIsRead) {
   const auto at = models::as_field_net(*model)
                       .values(sensors.points.unsqueeze(1))
                       .squeeze(1);
-  const auto logs = at.select(1, 1);
+  const auto logs = at.select(1, 1) - u.var(0, false).log();
   const auto squares = (at.select(1, 0) - u).square() / u.var(0, false);
   EXPECT_TRUE(testing::near(loss.terms.back().value,
                             (logs + squares * (-logs).exp()).mean(),
@@ -118,6 +118,24 @@ TEST(TasksReconstruct, AVarianceIsPredictedBesideEachFieldThatIsRead) {
   const auto numbers = e.task().evaluate(*model, data::Split::kTest).numbers;
   const auto& coverage = numbers.at("held_out_fit").at("coverage");
   EXPECT_LE(coverage.at("50").get<double>(), coverage.at("95").get<double>());
+}
+
+TEST(TasksReconstruct, PredictGivesDeviationsInUnitsOfTheReadings) {
+  const testing::TemporaryFolder folder;
+  const auto e = rod_with(
+      "sensors.noise: 0.5\nloss: {readings: heteroscedastic}\n"
+      "report: {page: no}\n",
+      "gaussian_process");
+  Observer silent;
+  run::train(e, folder / "run", false, silent);
+  const auto run = run::open(folder / "run");
+  const auto x = torch::rand({50}, torch::kFloat64);
+  const auto answers = run.apply({{"x", x}, {"t", x}});
+  // The field's own deviation is about 0.26, and noise is half of that.
+  const double mean = answers.at("u_deviation").mean().item<double>();
+  EXPECT_GT(mean, 0.08);
+  EXPECT_LT(mean, 0.25);
+  EXPECT_GT(answers.at("u_deviation").min().item<double>(), 0);
 }
 
 TEST(TasksReconstruct, APressureIsComparedWithoutItsMean) {
