@@ -110,6 +110,10 @@ TEST(Kill, TenTimesAtRandomMomentsGivesTheSameBits) {
     const bool first = kills == 0;
     const pid_t child =
         first ? start(train) : start({"resume", runs + "/killed"});
+    // Before that there is nothing to resume.
+    if (first) {
+      wait_until([&] { return fs::exists(folder / "killed/config.yaml"); });
+    }
     const double wait =
         start_up + whole * (0.01 + 0.05 * moments.uniform(0, kills));
     std::this_thread::sleep_for(std::chrono::duration<double>(wait));

@@ -4,6 +4,7 @@
 #include <torch/utils.h>
 
 #include "nn/freezing.h"
+#include "propagator/autodiff/parameter_gradients.h"
 #include "propagator/nn/encoder.h"
 #include "propagator/nn/init.h"
 #include "testing.h"
@@ -163,6 +164,26 @@ TEST(NnFusedParts, FrozenOnesGetNoGradient) {
     EXPECT_TRUE(near(bias.grad(), torch::full_like(bias, 5), {1e-12, 0}));
     EXPECT_TRUE(gain.grad().defined() && x.grad().defined());
   }
+}
+
+// It adds to `.grad` by itself, which whoever asks autograd must not miss.
+TEST(NnFusedLinear, ParameterGradientsHaveWhatItAddsItself) {
+  const auto x = random({5, 3}, "x");
+  const auto weight = random({4, 3}, "weight").set_requires_grad(true);
+  const auto bias = random({4}, "bias").set_requires_grad(true);
+  const auto kept = torch::ones_like(weight);
+  weight.mutable_grad() = kept;
+  const auto plain = torch::autograd::grad(
+      {torch::linear(x, weight, bias).square().sum()}, {weight, bias});
+  const auto other = random({2}, "other").set_requires_grad(true);
+  const auto found = autodiff::parameter_gradients(
+      fused_linear(x, weight, bias).square().sum(), {weight, bias, other});
+  EXPECT_TRUE(near(found[0], plain[0], propagator::testing::kFloat64));
+  EXPECT_TRUE(near(found[1], plain[1], propagator::testing::kFloat64));
+  EXPECT_EQ(found[2].abs().sum().item<double>(), 0);
+  EXPECT_TRUE(weight.grad().is_same(kept));
+  EXPECT_TRUE(torch::equal(kept, torch::ones_like(kept)));
+  EXPECT_FALSE(bias.grad().defined());
 }
 
 }  // namespace

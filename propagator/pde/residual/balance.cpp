@@ -1,10 +1,10 @@
 #include "propagator/pde/residual/balance.h"
 
-#include <torch/autograd.h>
 #include <torch/utils.h>
 
 #include <numeric>
 
+#include "propagator/autodiff/parameter_gradients.h"
 #include "propagator/core/random.h"
 
 namespace propagator::pde {
@@ -21,11 +21,8 @@ double squared_gradient(const Tensor& scalar,
   if (!scalar.requires_grad()) return 0;
   double sum = 0;
   for (const auto& gradient :
-       torch::autograd::grad({scalar}, parameters, {}, keep_graph, false,
-                             /*allow_unused=*/true)) {
-    if (gradient.defined()) {
-      sum += gradient.to(torch::kFloat64).square().sum().item<double>();
-    }
+       autodiff::parameter_gradients(scalar, parameters, keep_graph)) {
+    sum += gradient.to(torch::kFloat64).square().sum().item<double>();
   }
   return sum;
 }

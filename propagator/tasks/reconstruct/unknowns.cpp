@@ -1,8 +1,8 @@
-#include <torch/autograd.h>
 #include <torch/utils.h>
 
 #include <cmath>
 
+#include "propagator/autodiff/parameter_gradients.h"
 #include "propagator/tasks/reconstruct/laplace.h"
 #include "propagator/tasks/reconstruct/reconstruct.h"
 
@@ -61,14 +61,8 @@ double Reconstruct::deviation_of(models::FieldNet& model, int64_t unknown,
   const auto gradient = [&](const Tensor& values) {
     trained.set(values);
     const auto total = loss(model, data::Split::kTrain, everywhere).total;
-    auto parts = torch::autograd::grad({total}, trained.all, {},
-                                       /*retain_graph=*/false,
-                                       /*create_graph=*/false,
-                                       /*allow_unused=*/true);
-    for (size_t n = 0; n < parts.size(); ++n) {
-      if (!parts[n].defined()) parts[n] = torch::zeros_like(trained.all[n]);
-      parts[n] = parts[n].flatten();
-    }
+    auto parts = autodiff::parameter_gradients(total, trained.all);
+    for (auto& part : parts) part = part.flatten();
     return torch::cat(parts);
   };
   const auto entry = inverse_hessian_entry(
