@@ -54,7 +54,7 @@ std::shared_ptr<FieldNet> DeepOnetOptions::make(
 }
 
 DeepOnet::DeepOnet(const DeepOnetOptions& o, const FieldDomain& domain)
-    : options_(o), fields_(domain.fields) {
+    : options_(o), fields_(domain.fields), axes_(*this, domain) {
   const auto chain = [this](const char* name, int64_t in, int64_t width,
                             int64_t layers, int64_t out) {
     std::vector<torch::nn::Linear> all;
@@ -71,10 +71,6 @@ DeepOnet::DeepOnet(const DeepOnetOptions& o, const FieldDomain& domain)
   trunk_ = chain("trunk", domain.variables(), o.width, o.layers, o.basis);
   bias_ = register_parameter("bias", torch::zeros({domain.fields}));
   inputs_ = register_parameter(kBranchInputs, torch::zeros({0}), false);
-  const auto low = torch::tensor(domain.low, torch::kFloat64);
-  const auto high = torch::tensor(domain.high, torch::kFloat64);
-  scale_ = register_buffer("input_scale", 2 / (high - low));
-  shift_ = register_buffer("input_shift", -(high + low) / (high - low));
 }
 
 void DeepOnet::initialise(int64_t seed) {
@@ -136,8 +132,7 @@ std::shared_ptr<void> DeepOnet::hold() {
 
 Jet DeepOnet::forward(const Jet& points) {
   const auto weights = held_.defined() ? held_ : coefficients();
-  const auto type = points.rows().scalar_type();
-  auto x = points * scale_.to(type) + shift_.to(type);
+  auto x = axes_(points);
   for (auto& layer : trunk_) x = activated(nn::apply_linear(layer, x));
   return autodiff::linear(x, weights.to(x.rows().scalar_type()), bias_);
 }

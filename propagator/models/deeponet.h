@@ -3,6 +3,7 @@
 #include <torch/nn/modules/linear.h>
 
 #include "propagator/models/field_net.h"
+#include "propagator/models/unit_axes.h"
 #include "propagator/nn/data_shaped.h"
 
 namespace propagator::models {
@@ -58,9 +59,9 @@ class DeepOnet : public FieldNet, public nn::DataShaped {
   int64_t fields_;
   int64_t seed_ = 0;
   std::vector<torch::nn::Linear> branch_, trunk_;
-  torch::Tensor bias_;           // (F)
-  torch::Tensor inputs_;         // (I), of the branch
-  torch::Tensor scale_, shift_;  // (D), of the points
+  torch::Tensor bias_;    // (F)
+  torch::Tensor inputs_;  // (I), of the branch
+  UnitAxes axes_;
   torch::Tensor held_;
 };
 

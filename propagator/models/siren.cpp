@@ -28,16 +28,11 @@ Siren::Siren(const SirenOptions& options, const FieldDomain& domain)
                                             .width = options.width,
                                             .layers = options.layers,
                                             .first_w0 = options.first_w0,
-                                            .hidden_w0 = options.hidden_w0}))) {
-  const auto low = torch::tensor(domain.low, torch::kFloat64);
-  const auto high = torch::tensor(domain.high, torch::kFloat64);
-  scale_ = register_buffer("input_scale", 2 / (high - low));
-  shift_ = register_buffer("input_shift", -(high + low) / (high - low));
-}
+                                            .hidden_w0 = options.hidden_w0}))),
+      axes_(*this, domain) {}
 
 autodiff::Jet Siren::forward(const autodiff::Jet& points) {
-  const auto type = points.rows().scalar_type();
-  return net_->forward(points * scale_.to(type) + shift_.to(type));
+  return net_->forward(axes_(points));
 }
 
 void Siren::initialise(int64_t seed) { net_->initialise(seed, "net"); }

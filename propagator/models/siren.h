@@ -1,6 +1,7 @@
 #pragma once
 
 #include "propagator/models/field_net.h"
+#include "propagator/models/unit_axes.h"
 #include "propagator/nn/siren.h"
 
 namespace propagator::models {
@@ -32,7 +33,7 @@ class Siren : public FieldNet {
 
  private:
   nn::Siren net_;
-  torch::Tensor scale_, shift_;  // (D), of the inputs
+  UnitAxes axes_;
 };
 
 }  // namespace propagator::models

@@ -56,7 +56,8 @@ Wire::Wire(const WireOptions& options, const FieldDomain& domain)
           "out_real", torch::nn::Linear(options.width, domain.fields))),
       out_imaginary_(register_module(
           "out_imaginary",
-          nn::linear_without_bias(options.width, domain.fields))) {
+          nn::linear_without_bias(options.width, domain.fields))),
+      axes_(*this, domain) {
   for (int64_t n = 0; n < options.layers; ++n) {
     const bool first = n == 0;
     layers_.push_back(
@@ -68,15 +69,10 @@ Wire::Wire(const WireOptions& options, const FieldDomain& domain)
                             .scale = options.scale,
                             .first = first})));
   }
-  const auto low = torch::tensor(domain.low, torch::kFloat64);
-  const auto high = torch::tensor(domain.high, torch::kFloat64);
-  scale_ = register_buffer("input_scale", 2 / (high - low));
-  shift_ = register_buffer("input_shift", -(high + low) / (high - low));
 }
 
 autodiff::Jet Wire::forward(const autodiff::Jet& points) {
-  const auto type = points.rows().scalar_type();
-  auto x = points * scale_.to(type) + shift_.to(type);
+  auto x = axes_(points);
   for (auto& layer : layers_) x = layer->forward(x);
   return autodiff::linear(
       x, torch::cat({out_real_->weight, -out_imaginary_->weight}, 1),

@@ -1,6 +1,7 @@
 #pragma once
 
 #include "propagator/models/field_net.h"
+#include "propagator/models/unit_axes.h"
 #include "propagator/nn/gabor.h"
 
 namespace propagator::models {
@@ -36,7 +37,7 @@ class Wire : public FieldNet {
  private:
   std::vector<nn::GaborLayer> layers_;
   torch::nn::Linear out_real_, out_imaginary_;
-  torch::Tensor scale_, shift_;  // (D), of the inputs
+  UnitAxes axes_;
 };
 
 }  // namespace propagator::models

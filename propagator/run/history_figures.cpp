@@ -49,30 +49,25 @@ void draw_terms(const History& history, report::Report& report) {
         fmt::format("The terms that the loss is made of, on the {}.",
                     validated ? "validation cases" : "training batches"));
   }
-  LinePlot values{.title = "Parameters that were sought",
-                  .x = {.label = "step"},
-                  .y = {.label = "value"}};
-  for (const auto& [name, term] : train.terms) {
-    if (!name.starts_with(kValueOf)) continue;
-    values.series.push_back(
-        curve(name.substr(kValueOf.size()), term.step, term.value));
-  }
-  if (!values.series.empty()) {
-    report.figure("unknowns", values,
-                  "How the unknown parameters of the equations were found.");
-  }
-  LinePlot weights{.title = "Weights of the terms",
-                   .x = {.label = "step"},
-                   .y = {.label = "weight", .log = true}};
-  for (const auto& [name, term] : train.terms) {
-    if (!name.starts_with(kWeightOf)) continue;
-    weights.series.push_back(
-        curve(name.substr(kWeightOf.size()), term.step, term.value));
-  }
-  if (!weights.series.empty()) {
-    report.figure("loss-weights", weights,
-                  "How the terms were weighed against one another.");
-  }
+  const auto draw_those_of = [&](std::string_view prefix, const char* name,
+                                 LinePlot plot, const char* caption) {
+    for (const auto& [term, over_time] : train.terms) {
+      if (!term.starts_with(prefix)) continue;
+      plot.series.push_back(
+          curve(term.substr(prefix.size()), over_time.step, over_time.value));
+    }
+    if (!plot.series.empty()) report.figure(name, plot, caption);
+  };
+  draw_those_of(kValueOf, "unknowns",
+                {.title = "Parameters that were sought",
+                 .x = {.label = "step"},
+                 .y = {.label = "value"}},
+                "How the unknown parameters of the equations were found.");
+  draw_those_of(kWeightOf, "loss-weights",
+                {.title = "Weights of the terms",
+                 .x = {.label = "step"},
+                 .y = {.label = "weight", .log = true}},
+                "How the terms were weighed against one another.");
 }
 
 }  // namespace

@@ -7,6 +7,9 @@
 
 namespace propagator::tasks {
 
+// Standard deviations of a normal number that hold 95 % of it.
+inline constexpr double kReach95 = 1.959963984540054;
+
 // An entry of H⁻¹'s diagonal, H being the Hessian of a function at `at`, by
 // conjugate gradients on differences of its gradient. They come from below and
 // stop where they change little, where H turns out not to be positive, or after

@@ -243,7 +243,7 @@ std::vector<OwnTerm> Reconstruct::own_terms() {
            }}};
 }
 
-Solve::Quantities Reconstruct::own_quantities() const {
+Quantities Reconstruct::own_quantities() const {
   if (!predicts_variance()) return {};
   auto symbols = problem_->symbols;
   Quantities all;

@@ -14,7 +14,6 @@ namespace {
 using nlohmann::json;
 using torch::Tensor;
 
-constexpr double kReach95 = 1.959963984540054;  // standard deviations
 constexpr int64_t kMostIterations = 200;
 
 // The trained parameters of a model in one vector, and back.

@@ -193,7 +193,7 @@ Evaluation Solve::present(json numbers) const {
   return evaluation;
 }
 
-Solve::Quantities Solve::quantities() const {
+Quantities Solve::quantities() const {
   auto names = eval_options_.quantities;
   if (names.empty()) names = problem_->symbols.fields;
   Quantities all;

@@ -18,6 +18,9 @@ namespace propagator::tasks {
 // The network that solves a problem unless another is chosen.
 inline constexpr const char* kSolver = "spformer-small";
 
+// What `predict` writes, by name.
+using Quantities = std::vector<std::pair<std::string, pde::Expression>>;
+
 // Task `solve`: given only the equations of fields and their conditions, what
 // is the solution? From the S-Pformer paper. A network is trained until the
 // equations' residuals at points of the domain, and those of the conditions on
@@ -64,7 +67,6 @@ class Solve : public Task, public Drawing {
   // What else a task reads of its configuration, once the problem is known.
   virtual void validate_own() {}
   // What `predict` writes besides, as formulas of the network's answers.
-  using Quantities = std::vector<std::pair<std::string, pde::Expression>>;
   virtual Quantities own_quantities() const { return {}; }
   // Terms of the loss beside those of the problem; asked for by `validate`.
   virtual std::vector<OwnTerm> own_terms() { return {}; }

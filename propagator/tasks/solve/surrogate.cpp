@@ -13,8 +13,6 @@ using torch::Tensor;
 // Windows at once: more would only take memory.
 constexpr int64_t kWindowsAtOnce = 4096;
 
-using Quantities = std::vector<std::pair<std::string, pde::Expression>>;
-
 pde::Probe probe_of(const Quantities& quantities, int64_t variables,
                     pde::Derivatives kind, const Runtime& runtime) {
   std::set<autodiff::Derivative> needed;
