@@ -3,8 +3,8 @@
 #include <torch/nn/modules/linear.h>
 
 #include "propagator/models/field_net.h"
-#include "propagator/models/unit_axes.h"
 #include "propagator/nn/data_shaped.h"
+#include "propagator/nn/unit_axes.h"
 
 namespace propagator::models {
 
@@ -61,7 +61,7 @@ class DeepOnet : public FieldNet, public nn::DataShaped {
   std::vector<torch::nn::Linear> branch_, trunk_;
   torch::Tensor bias_;    // (F)
   torch::Tensor inputs_;  // (I), of the branch
-  UnitAxes axes_;
+  nn::UnitAxes axes_;
   torch::Tensor held_;
 };
 

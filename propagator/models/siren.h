@@ -1,8 +1,8 @@
 #pragma once
 
 #include "propagator/models/field_net.h"
-#include "propagator/models/unit_axes.h"
 #include "propagator/nn/siren.h"
+#include "propagator/nn/unit_axes.h"
 
 namespace propagator::models {
 
@@ -33,7 +33,7 @@ class Siren : public FieldNet {
 
  private:
   nn::Siren net_;
-  UnitAxes axes_;
+  nn::UnitAxes axes_;
 };
 
 }  // namespace propagator::models

@@ -1,8 +1,8 @@
 #pragma once
 
 #include "propagator/models/field_net.h"
-#include "propagator/models/unit_axes.h"
 #include "propagator/nn/gabor.h"
+#include "propagator/nn/unit_axes.h"
 
 namespace propagator::models {
 
@@ -37,7 +37,7 @@ class Wire : public FieldNet {
  private:
   std::vector<nn::GaborLayer> layers_;
   torch::nn::Linear out_real_, out_imaginary_;
-  UnitAxes axes_;
+  nn::UnitAxes axes_;
 };
 
 }  // namespace propagator::models

@@ -1,14 +1,17 @@
 #pragma once
 
-#include "propagator/models/field_net.h"
+#include <torch/nn/module.h>
+#include <torch/types.h>
 
-namespace propagator::models {
+#include "propagator/autodiff/field_net.h"
+
+namespace propagator::nn {
 
 // Points of a domain with every axis on [-1, 1]. Both numbers of an axis are
 // buffers of the network that owns it, so that they move with it.
 class UnitAxes {
  public:
-  UnitAxes(torch::nn::Module& owner, const FieldDomain& domain) {
+  UnitAxes(torch::nn::Module& owner, const autodiff::FieldDomain& domain) {
     const auto low = torch::tensor(domain.low, torch::kFloat64);
     const auto high = torch::tensor(domain.high, torch::kFloat64);
     scale_ = owner.register_buffer("input_scale", 2 / (high - low));
@@ -24,4 +27,4 @@ class UnitAxes {
   torch::Tensor scale_, shift_;  // (D)
 };
 
-}  // namespace propagator::models
+}  // namespace propagator::nn
