@@ -33,9 +33,8 @@ Series curve(const std::string& name, const std::vector<double>& x,
 
 // The terms that the loss is made of and, where they change, their weights.
 void draw_terms(const History& history, report::Report& report) {
-  const auto& [train, validation] = history;
-  const bool validated = !validation.step.empty();
-  const auto& source = validated ? validation : train;
+  const bool validated = !history.validation.step.empty();
+  const auto& source = validated ? history.validation : history.train;
   LinePlot terms{.title = "Terms of the loss",
                  .x = {.label = "step"},
                  .y = {.label = "term, without its weight", .log = true}};
@@ -51,7 +50,7 @@ void draw_terms(const History& history, report::Report& report) {
   }
   const auto draw_those_of = [&](std::string_view prefix, const char* name,
                                  LinePlot plot, const char* caption) {
-    for (const auto& [term, over_time] : train.terms) {
+    for (const auto& [term, over_time] : history.train.terms) {
       if (!term.starts_with(prefix)) continue;
       plot.series.push_back(
           curve(term.substr(prefix.size()), over_time.step, over_time.value));
