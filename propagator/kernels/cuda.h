@@ -6,6 +6,7 @@
 #include "propagator/kernels/encoder/layer_norm.h"
 #include "propagator/kernels/greens/green_attention.h"
 #include "propagator/kernels/jet/jet_attention.h"
+#include "propagator/kernels/jet/jet_cross_attention.h"
 #include "propagator/kernels/jet/jet_scan.h"
 #include "propagator/kernels/jet/jet_wavelet.h"
 #include "propagator/kernels/plate_loss.h"
@@ -67,6 +68,21 @@ torch::Tensor jet_attention_cuda(const torch::Tensor& q,
 JetAttentionGradients jet_attention_backward_cuda(
     const torch::Tensor& q, const torch::Tensor& kv, const torch::Tensor& bias,
     const torch::Tensor& grad, int64_t heads, const JetOrders& orders);
+
+struct JetCrossGradients {
+  torch::Tensor q, k, v;
+};
+bool jet_cross_attention_cuda_fits(const torch::Tensor& q, int64_t depth,
+                                   const JetOrders& orders);
+// Writes `out`, as q, and `sums`, (N, H, M), for the backward pass.
+void jet_cross_attention_cuda(const torch::Tensor& q, const torch::Tensor& k,
+                              const torch::Tensor& v, const JetOrders& orders,
+                              const torch::Tensor& out,
+                              const torch::Tensor& sums);
+JetCrossGradients jet_cross_attention_backward_cuda(
+    const torch::Tensor& q, const torch::Tensor& k, const torch::Tensor& v,
+    const torch::Tensor& out, const torch::Tensor& sums,
+    const torch::Tensor& grad, const JetOrders& orders);
 
 torch::Tensor jet_scan_cuda(const JetScanInputs& in, const JetOrders& orders);
 JetScanInputs jet_scan_backward_cuda(const JetScanInputs& in,

@@ -66,6 +66,21 @@ JetAttentionGradients jet_attention_backward_cuda(const torch::Tensor&,
                                                   const JetOrders&) {
   no_cuda();
 }
+bool jet_cross_attention_cuda_fits(const torch::Tensor&, int64_t,
+                                   const JetOrders&) {
+  return false;
+}
+void jet_cross_attention_cuda(const torch::Tensor&, const torch::Tensor&,
+                              const torch::Tensor&, const JetOrders&,
+                              const torch::Tensor&, const torch::Tensor&) {
+  no_cuda();
+}
+JetCrossGradients jet_cross_attention_backward_cuda(
+    const torch::Tensor&, const torch::Tensor&, const torch::Tensor&,
+    const torch::Tensor&, const torch::Tensor&, const torch::Tensor&,
+    const JetOrders&) {
+  no_cuda();
+}
 torch::Tensor jet_scan_cuda(const JetScanInputs&, const JetOrders&) {
   no_cuda();
 }

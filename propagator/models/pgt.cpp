@@ -3,9 +3,8 @@
 #include <fmt/format.h>
 #include <torch/utils.h>
 
-#include <cmath>
-
 #include "propagator/core/error.h"
+#include "propagator/nn/cross_attention.h"
 #include "propagator/nn/linear.h"
 #include "propagator/nn/wavelet_mlp.h"
 
@@ -282,13 +281,8 @@ Pgt::Encoded Pgt::encode() {
   for (auto& block : blocks_) tokens = block->forward(tokens, with);
   tokens = nn::apply_norm(norm_, tokens).squeeze(0);
   const auto of_sensors = tokens.slice(0, 1);
-  const int64_t depth = options_.width / options_.heads;
-  const auto heads = [&](torch::nn::Linear& linear) {
-    return nn::apply_linear(linear, of_sensors)
-        .view({-1, options_.heads, depth})
-        .transpose(0, 1);  // (H, M, D)
-  };
-  return {tokens[0], heads(key_).transpose(1, 2), heads(value_)};
+  return {tokens[0], nn::apply_linear(key_, of_sensors),
+          nn::apply_linear(value_, of_sensors)};
 }
 
 std::shared_ptr<void> Pgt::hold() {
@@ -298,23 +292,33 @@ std::shared_ptr<void> Pgt::hold() {
 }
 
 Jet Pgt::ask(const Jet& phi, const Encoded& tokens) {
-  const int64_t depth = options_.width / options_.heads;
-  const auto queries =
-      nn::apply_linear(query_, phi).linear([&](const Tensor& q) {
-        return q.view({q.size(0), q.size(1), options_.heads, depth})
-            .transpose(1, 2);  // (M, H, N, D)
-      });
-  const auto scores = queries.linear([&](const Tensor& q) {
-    return torch::matmul(q, tokens.keys) /
-           std::sqrt(static_cast<double>(depth));
-  });
-  const auto mixed =
-      autodiff::softmax(scores).linear([&](const Tensor& weights) {
-        return torch::matmul(weights, tokens.values)
-            .transpose(1, 2)
-            .flatten(2);  // (M, N, W)
-      });
-  return nn::apply_linear(output_, mixed);
+  const auto answer =
+      nn::cross_attention(nn::apply_linear(query_, phi), tokens.keys,
+                          tokens.values, options_.heads);
+  return nn::apply_linear(output_, answer);
+}
+
+Pgt::Products Pgt::products() const {
+  const auto length = static_cast<double>(places_.size(0));
+  const auto width = static_cast<double>(options_.width);
+  const auto pairs = (length + 1) * (length + 1);
+  // Scores and mixed values: two products of two operations each.
+  Products all{
+      .tokens = 4 * static_cast<double>(blocks_.size()) * pairs * width,
+      .row = 4 * length * width};
+  for (const auto& child : named_children()) {
+    const bool of_tokens = child.key().ends_with("_embedding") ||
+                           child.key().starts_with("block") ||
+                           child.key() == "key" || child.key() == "value";
+    for (const auto& module : child.value()->modules()) {
+      const auto* linear = module->as<torch::nn::Linear>();
+      if (linear == nullptr) continue;
+      const auto numbers = static_cast<double>(linear->weight.numel());
+      (of_tokens ? all.tokens : all.row) +=
+          2 * numbers * (of_tokens ? length + 1 : 1);
+    }
+  }
+  return all;
 }
 
 Jet Pgt::decode(const Jet& points, const Jet& condition) {

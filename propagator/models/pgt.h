@@ -83,11 +83,18 @@ class Pgt : public FieldNet, public nn::DataShaped {
   void take_shapes(const std::map<std::string, torch::Tensor>& tensors,
                    const std::string& prefix) override;
 
+  // Multiplications and additions of its matrix products, attention included,
+  // forward: of the tokens, and for one row of a jet of one point.
+  struct Products {
+    double tokens, row;
+  };
+  Products products() const;
+
  private:
   void make_decoder();
   struct Encoded {
     torch::Tensor global;        // (W)
-    torch::Tensor keys, values;  // (H, D, M), (H, M, D)
+    torch::Tensor keys, values;  // (M, W)
   };
   Encoded encode();
   // What is known of the Green's function: lengths left at 0 in the options

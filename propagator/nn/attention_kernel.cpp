@@ -3,6 +3,7 @@
 #include "propagator/kernels/encoder/causal_attention.h"
 #include "propagator/kernels/greens/green_attention.h"
 #include "propagator/kernels/jet/jet_attention.h"
+#include "propagator/kernels/jet/jet_cross_attention.h"
 #include "propagator/kernels/set/set_attention.h"
 #include "propagator/nn/folding.h"
 #include "propagator/nn/fused_layer.h"
@@ -90,6 +91,11 @@ AttentionKernel choose_attention_kernel(const AttentionBias& bias,
                  : Kernel::kReference;
     case Form::kWindows:
       return for_windows(bias, asked);
+    case Form::kPoints:
+      return asked.orders && kernels::has_jet_cross_attention(
+                                 asked.x, asked.heads, *asked.orders)
+                 ? Kernel::kJetCross
+                 : Kernel::kReference;
   }
   return Kernel::kReference;
 }

@@ -21,6 +21,7 @@ enum class AttentionKernel {
   kSet,           // one pass over each set and head (set_attention.h)
   kPackedSets,    // a whole set layer without padding (fused_set_layer.h)
   kJet,           // one pass over each window of jets (jet_attention.h)
+  kJetCross,      // tokens pass by points that move (jet_cross_attention.h)
 };
 
 // Only the work the bias leaves, or all of it, as the paper does.
@@ -34,6 +35,7 @@ struct AttentionCase {
     kSet,       // the projected tokens of sets (B, T, 3 C)
     kSetLayer,  // a set layer of tokens (B, T, C), given its weights
     kWindows,   // jets of windows (M; N, T, C)
+    kPoints,    // jets of points (M; N, C) that ask tokens
   };
   Form form = Form::kTokens;
   torch::Tensor x;

@@ -1,5 +1,6 @@
 #include "propagator/kernels/cuda.h"
 #include "propagator/kernels/jet/jet_attention.cuh"
+#include "propagator/kernels/jet/jet_cross_attention.cuh"
 #include "propagator/kernels/jet/jet_scan.cuh"
 #include "propagator/kernels/jet/jet_scan_tensors.h"
 #include "propagator/kernels/jet/jet_wavelet.cuh"
@@ -41,6 +42,13 @@ WaveletDot waves_dot(const torch::Tensor& rows, const torch::Tensor& w1,
           pointer<float>(weight)};
 }
 
+JetCross jet_cross(const torch::Tensor& q, const torch::Tensor& k,
+                   const torch::Tensor& v, int64_t heads,
+                   const JetOrders& orders) {
+  return {q.size(1), k.size(0),         q.size(2),         q.size(2) / heads,
+          orders,    pointer<float>(q), pointer<float>(k), pointer<float>(v)};
+}
+
 }  // namespace
 
 bool jet_attention_cuda_fits(const torch::Tensor& q, int64_t heads,
@@ -76,6 +84,40 @@ JetAttentionGradients jet_attention_backward_cuda(
         pointer<Real>(out.kv), getCurrentCUDAStream());
   });
   return out;
+}
+
+bool jet_cross_attention_cuda_fits(const torch::Tensor& q, int64_t depth,
+                                   const JetOrders& orders) {
+  return q.scalar_type() == torch::kFloat32 &&
+         jet_cross_attention_has(depth, orders);
+}
+
+void jet_cross_attention_cuda(const torch::Tensor& q, const torch::Tensor& k,
+                              const torch::Tensor& v, const JetOrders& orders,
+                              const torch::Tensor& out,
+                              const torch::Tensor& sums) {
+  launch_jet_cross_attention(jet_cross(q, k, v, sums.size(1), orders),
+                             pointer<float>(out), pointer<float>(sums),
+                             getCurrentCUDAStream());
+  C10_CUDA_KERNEL_LAUNCH_CHECK();
+}
+
+JetCrossGradients jet_cross_attention_backward_cuda(
+    const torch::Tensor& q, const torch::Tensor& k, const torch::Tensor& v,
+    const torch::Tensor& out, const torch::Tensor& sums,
+    const torch::Tensor& grad, const JetOrders& orders) {
+  const auto of = jet_cross(q, k, v, sums.size(1), orders);
+  const auto dq = torch::empty_like(q), taken = torch::empty_like(sums);
+  const auto parts = torch::empty(
+      {jet_cross_attention_parts(of), 2, of.tokens, of.width}, q.options());
+  launch_jet_cross_attention_backward(
+      of,
+      {pointer<float>(out), pointer<float>(sums), pointer<float>(grad),
+       pointer<float>(taken), pointer<float>(dq), pointer<float>(parts)},
+      getCurrentCUDAStream());
+  C10_CUDA_KERNEL_LAUNCH_CHECK();
+  const auto both = parts.sum(0);
+  return {dq, both[0], both[1]};
 }
 
 torch::Tensor jet_scan_cuda(const JetScanInputs& in, const JetOrders& orders) {
