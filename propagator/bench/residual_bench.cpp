@@ -2,8 +2,10 @@
 
 #include "propagator/core/error.h"
 #include "propagator/models/field_net.h"
+#include "propagator/models/pgt.h"
 #include "propagator/nn/init.h"
 #include "propagator/nn/window_attention.h"
+#include "propagator/run/simulation.h"
 #include "propagator/tasks/solve/solve.h"
 #include "propagator/train/quasi_newton_step.h"
 
@@ -41,10 +43,17 @@ class LossAndGradient {
 struct TokenProducts {
   double linear = 0;
   double attention = 0;  // for one key, and one product of two rows
+  double once = 0;       // for all rows together
 
   explicit TokenProducts(const torch::nn::Module& model) {
     bool of_points = true;  // they need no gradient
     for (const auto& module : model.modules()) {
+      if (const auto* pgt = module->as<models::Pgt>()) {
+        const auto products = pgt->products();
+        linear = 3 * products.row;
+        once = 3 * products.tokens;
+        return;
+      }
       if (const auto* layer = module->as<torch::nn::Linear>()) {
         linear += 2 * number(layer->weight.numel()) * (of_points ? 2 : 3);
         of_points = false;
@@ -76,7 +85,9 @@ class Tally : public models::FieldNet {
       : fields_(fields),
         products_(network),
         weights_(number(nn::parameter_count(network))),
-        zero_(register_parameter("zero", torch::zeros({1}))) {}
+        zero_(register_parameter("zero", torch::zeros({1}))) {
+    operations = products_.once;
+  }
 
   Jet forward(const Jet& points) override {
     const auto& layout = points.layout();
@@ -116,9 +127,11 @@ BenchResult bench_gradient(const run::Experiment& experiment,
                     task.mode()),
         "set derivatives=honest");
   }
+  run::provide_simulated_file(task, experiment.run().device);
   task.prepare(experiment.run().seed, runtime);
   const auto model = std::dynamic_pointer_cast<models::FieldNet>(
       experiment.make_model(runtime));
+  task.calibrate(*model);
   const auto fields =
       static_cast<int64_t>(task.problem().symbols.fields.size());
   const auto tally = std::make_shared<Tally>(*model, fields);

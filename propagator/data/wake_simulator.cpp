@@ -35,7 +35,7 @@ Simulated WakeSimulator::simulate(const Runtime& runtime) const {
   };
   return {.tensors = {{"x", data.x},
                       {"y", data.y},
-                      {"t", data.t},
+                      {"t", data.t - data.t[0]},
                       {"u", data.fields.u},
                       {"v", data.fields.v},
                       {"p", data.fields.p}},

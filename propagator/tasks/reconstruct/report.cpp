@@ -37,6 +37,10 @@ void present_unknown(const std::string& name, const json& one,
        fmt::format("{:.5g} (95 %: {:.5g} to {:.5g}){}",
                    one.at("value").get<double>(), interval.at(0).get<double>(),
                    interval.at(1).get<double>(), truth)});
+  if (one.contains("relative_error")) {
+    evaluation.metrics.push_back(
+        {"relative error of " + name, one.at("relative_error")});
+  }
   if (one.at("settled").get<bool>()) return;
   evaluation.remarks.push_back(fmt::format(
       "the interval of {} may be wider: its search had not settled after {} "

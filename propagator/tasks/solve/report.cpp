@@ -188,6 +188,10 @@ Evaluation Solve::present(json numbers) const {
                           {"relative L1", numbers.at("relative_l1")}};
   }
   evaluation.metrics.push_back({"residual", numbers.at("residual")});
+  const auto fields = numbers.value("fields", json::object());
+  for (const auto& [field, error] : fields.items()) {
+    evaluation.metrics.push_back({"relative L2 of " + field, error});
+  }
   present_own(numbers, evaluation);
   evaluation.numbers = std::move(numbers);
   return evaluation;
