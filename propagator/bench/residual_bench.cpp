@@ -120,11 +120,12 @@ BenchResult bench_gradient(const run::Experiment& experiment,
                            const Runtime& runtime,
                            const BenchOptions& options) {
   auto& task = dynamic_cast<tasks::Solve&>(experiment.task());
+  const auto name = experiment.run().task + "-gradient";
   if (task.mode() != config::name_of(pde::Derivatives::kHonest)) {
     throw UsageError(
-        fmt::format("[bench] solve-gradient counts what honest derivatives "
-                    "take, got derivatives={}",
-                    task.mode()),
+        fmt::format("[bench] {} counts what honest derivatives take, got "
+                    "derivatives={}",
+                    name, task.mode()),
         "set derivatives=honest");
   }
   run::provide_simulated_file(task, experiment.run().device);
@@ -140,9 +141,9 @@ BenchResult bench_gradient(const run::Experiment& experiment,
   LossAndGradient work(experiment, model, runtime);
   // A graph is captured in the fourth call.
   const auto times =
-      measure("solve-gradient", runtime,
-              plan_of(runtime, options, {1, 5}, {5, 51}), [&] { work.run(); });
-  return {.name = "solve-gradient",
+      measure(name, runtime, plan_of(runtime, options, {1, 5}, {5, 51}),
+              [&] { work.run(); });
+  return {.name = name,
           .cases = task.size(data::Split::kTrain),
           .ms = times,
           .operations = tally->operations,

@@ -10,14 +10,19 @@ namespace {
 
 using torch::Tensor;
 
-// The places along a variable must be inside its interval.
-void expect_places_inside(const pde::Problem& problem, size_t variable,
-                          const Tensor& places,
-                          const std::filesystem::path& path) {
+// A share of an interval by which 199 · 0.1 may be beyond 19.9.
+constexpr double kRounding = 1e-9;
+
+// The places along a variable, which must be inside its interval.
+Tensor places_inside(const pde::Problem& problem, size_t variable,
+                     const Tensor& places, const std::filesystem::path& path) {
   const auto& [low, high] = problem.domain[variable];
   const double first = places[0].item<double>();
   const double last = places[-1].item<double>();
-  if (first >= low && last <= high) return;
+  const double slack = kRounding * (high - low);
+  if (first >= low - slack && last <= high + slack) {
+    return places.clamp(low, high);
+  }
   throw DataError(
       fmt::format("{}: {} goes from {:.6g} to {:.6g}, and in problem.domain "
                   "from {:.6g} to {:.6g}",
@@ -32,12 +37,11 @@ GriddedFields read_gridded_fields(const std::filesystem::path& path,
                                   const pde::Problem& problem) {
   const auto read = data::read_gridded(path, problem.symbols.variables,
                                        problem.symbols.fields);
-  for (size_t v = 0; v < problem.domain.size(); ++v) {
-    expect_places_inside(problem, v, read.along[v], path);
-  }
   GriddedFields all;
   all.grid.variables = problem.symbols.variables;
-  all.grid.along = read.along;
+  for (size_t v = 0; v < problem.domain.size(); ++v) {
+    all.grid.along.push_back(places_inside(problem, v, read.along[v], path));
+  }
   all.fields = read.fields;
   return all;
 }
