@@ -113,9 +113,21 @@ class Hdf5Reader : public TensorReader {
     }
   }
 
+  // DataError if an array's numbers are in another file: a file names what is
+  // read, and nothing else is opened for it.
+  void expect_own_numbers() const {
+    if (elsewhere_.empty()) return;
+    throw DataError(
+        fmt::format("{}: the numbers of '{}' are in another file, which is not "
+                    "opened",
+                    path_.string(), elsewhere_),
+        "store them in the file itself");
+  }
+
   // Reads what a trial may of each array: the first rows and the last.
   // DataError if that fails.
   void look_through() const {
+    if (!elsewhere_.empty()) return;
     note();
     for (const auto& [name, shape] : shapes_) {
       if (shape.empty() || shape[0] == 0) continue;
@@ -188,6 +200,10 @@ class Hdf5Reader : public TensorReader {
     Handle dataset(H5Dopen2(group, name, H5P_DEFAULT), H5Dclose);
     if (!dataset.valid()) return 0;  // a group, whose own are visited next
     auto& reader = *static_cast<Hdf5Reader*>(self);
+    if (is_elsewhere(dataset)) {
+      reader.elsewhere_ = name;
+      return 0;
+    }
     Handle type(H5Dget_type(dataset), H5Tclose);
     const auto kind = H5Tget_class(type);
     if (kind != H5T_INTEGER && kind != H5T_FLOAT) {
@@ -207,6 +223,13 @@ class Hdf5Reader : public TensorReader {
     return 0;
   }
 
+  // By external storage, or as a view of datasets of other files.
+  static bool is_elsewhere(hid_t dataset) {
+    const Handle made(H5Dget_create_plist(dataset), H5Pclose);
+    return made.valid() && (H5Pget_external_count(made) > 0 ||
+                            H5Pget_layout(made) == H5D_VIRTUAL);
+  }
+
   // DataError if the file is too small for an array of this shape.
   void expect_to_hold(const std::string& name,
                       const std::vector<int64_t>& shape,
@@ -223,6 +246,7 @@ class Hdf5Reader : public TensorReader {
   Handle file_;
   Shapes shapes_;
   std::vector<std::string> unread_;
+  std::string elsewhere_;  // one whose numbers are not in this file
 };
 
 // A file that is removed unless it was renamed away.
@@ -347,7 +371,9 @@ std::unique_ptr<TensorReader> open_hdf5(const fs::path& path) {
       !ends_well([&] { Hdf5Reader(path).look_through(); })) {
     throw DataError(path.string() + " is not an HDF5 file, or is damaged");
   }
-  return std::make_unique<Hdf5Reader>(path);
+  auto reader = std::make_unique<Hdf5Reader>(path);
+  reader->expect_own_numbers();
+  return reader;
 }
 
 std::unique_ptr<TensorWriter> create_hdf5(const fs::path& path,

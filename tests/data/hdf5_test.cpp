@@ -81,5 +81,38 @@ TEST_F(DataHdf5, OtherFilesAreNotOpened) {
   EXPECT_EQ(TensorReader::open(path())->shapes().size(), 1u);
 }
 
+// Neither by external storage nor as a view may a file make us open another.
+TEST_F(DataHdf5, NumbersInAnotherFileAreRefused) {
+  const hsize_t two = 2;
+  save_tensors(folder_ / "other.h5", {{{"x", torch::ones(2)}}, ""});
+  const auto other = (folder_ / "other.h5").string();
+  const hid_t external = H5Pcreate(H5P_DATASET_CREATE);
+  H5Pset_external(external, other.c_str(), 0, two * sizeof(double));
+  const hid_t view = H5Pcreate(H5P_DATASET_CREATE);
+  const hid_t space = H5Screate_simple(1, &two, nullptr);
+  H5Pset_virtual(view, space, other.c_str(), "x", space);
+  close();
+  for (const auto version : {H5F_LIBVER_EARLIEST, H5F_LIBVER_LATEST}) {
+    for (const hid_t how : {external, view}) {
+      const hid_t access = H5Pcreate(H5P_FILE_ACCESS);
+      H5Pset_libver_bounds(access, version, H5F_LIBVER_LATEST);
+      file_ = H5Fcreate(path().c_str(), H5F_ACC_TRUNC, H5P_DEFAULT, access);
+      const hid_t set = H5Dcreate2(file_, "secret", H5T_IEEE_F64LE, space,
+                                   H5P_DEFAULT, how, H5P_DEFAULT);
+      ASSERT_GE(set, 0);
+      H5Dclose(set);
+      H5Pclose(access);
+      close();
+      EXPECT_EQ(testing::thrown<DataError>([&] { TensorReader::open(path()); }),
+                path().string() +
+                    ": the numbers of 'secret' are in another file, which is "
+                    "not opened");
+    }
+  }
+  H5Sclose(space);
+  H5Pclose(external);
+  H5Pclose(view);
+}
+
 }  // namespace
 }  // namespace propagator::data
