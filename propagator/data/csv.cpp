@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <cctype>
 #include <charconv>
 #include <cmath>
 #include <set>
@@ -102,6 +103,15 @@ bool parse(std::string_view text, double& value) {
   return error == std::errc() && rest == end && std::isfinite(value);
 }
 
+// A cell in which no number is meant to be.
+bool is_gap(std::string_view text) {
+  const auto same = [](char a, char b) {
+    return std::tolower(static_cast<unsigned char>(a)) == b;
+  };
+  return text.empty() ||
+         std::ranges::equal(text, std::string_view("nan"), same);
+}
+
 std::string quoted(const std::string& name) {
   if (name.find_first_of(",\"") == std::string::npos && trimmed(name) == name) {
     return name;
@@ -111,15 +121,9 @@ std::string quoted(const std::string& name) {
   return text + '"';
 }
 
-}  // namespace
-
-std::vector<Column> read_csv(const fs::path& path) {
-  return from_csv(read_file(path), path.string());
-}
-
-std::vector<Column> from_csv(std::string text, const std::string& source) {
-  Lines lines(std::move(text), source);
-  std::vector<std::string> names, cells;
+// The first line.
+std::vector<std::string> names_of(Lines& lines) {
+  std::vector<std::string> names;
   if (!lines.next(names)) lines.fail_empty("the names of the columns");
   double number = 0;
   if (std::ranges::all_of(
@@ -133,11 +137,34 @@ std::vector<Column> from_csv(std::string text, const std::string& source) {
       lines.fail(c, fmt::format("there is a '{}' already", names[c]));
     }
   }
+  return names;
+}
+
+}  // namespace
+
+std::vector<Column> read_csv(const fs::path& path,
+                             const std::vector<std::string>& gaps) {
+  return from_csv(read_file(path), path.string(), gaps);
+}
+
+std::vector<Column> from_csv(std::string text, const std::string& source,
+                             const std::vector<std::string>& gaps) {
+  Lines lines(std::move(text), source);
+  const auto names = names_of(lines);
+  std::vector<bool> may_lack;
+  for (const auto& name : names) {
+    may_lack.push_back(std::ranges::count(gaps, name) > 0);
+  }
+  std::vector<std::string> cells;
   std::vector<std::vector<double>> numbers(names.size());
   while (lines.next(cells)) {
     for (size_t c = 0; c < names.size(); ++c) {
       auto& number = numbers[c].emplace_back();
       if (c < cells.size() && parse(cells[c], number)) continue;
+      if (c < cells.size() && may_lack[c] && is_gap(cells[c])) {
+        number = std::nan("");
+        continue;
+      }
       const auto got =
           c < cells.size() ? fmt::format("'{}'", cells[c]) : "nothing";
       lines.fail(c, fmt::format("expected a finite number for '{}', got {}",

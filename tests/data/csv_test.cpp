@@ -93,6 +93,39 @@ TEST_F(DataCsv, SaysWhereANumberIsWrong) {
   }
 }
 
+TEST_F(DataCsv, CellsOfSomeColumnsMayBeEmpty) {
+  const auto read = [](const std::string& text) {
+    return from_csv(text, "a.csv", {"u", "q"});
+  };
+  const auto columns = read("x,u,q\n1,,4\n2,nan,\n3, NaN ,\"\"\n4,5,6\n");
+  EXPECT_TRUE(torch::equal(columns[0].values, numbers({1, 2, 3, 4})));
+  EXPECT_TRUE(torch::equal(torch::isnan(columns[1].values),
+                           torch::tensor({true, true, true, false})));
+  EXPECT_TRUE(torch::equal(torch::isnan(columns[2].values),
+                           torch::tensor({false, true, true, false})));
+  EXPECT_EQ(columns[1].values[3].item<double>(), 5);
+  EXPECT_EQ(columns[2].values[0].item<double>(), 4);
+  // Others are as strict as ever, and so is what is neither empty nor nan.
+  for (const auto& [text, what] :
+       {std::pair{"x,u\n,1\n",
+                  "line 2, column 1: expected a finite number for 'x', got ''"},
+        std::pair{"x,u\n1,2\nnan,1\n",
+                  "line 3, column 1: expected a finite number for 'x', got "
+                  "'nan'"},
+        std::pair{"x,u\n1,inf\n",
+                  "line 2, column 2: expected a finite number for 'u', got "
+                  "'inf'"},
+        std::pair{"x,u\n1,-\n",
+                  "line 2, column 2: expected a finite number for 'u', got "
+                  "'-'"},
+        std::pair{"x,u\n1\n",
+                  "line 2, column 2: expected a finite number for 'u', got "
+                  "nothing"}}) {
+    EXPECT_EQ(testing::thrown<DataError>([&] { read(text); }),
+              std::string("a.csv: ") + what);
+  }
+}
+
 TEST_F(DataCsv, RefusesBadNames) {
   EXPECT_EQ(fault("x,,t\n1,2,3\n"),
             "line 1, column 2: expected a name, got nothing");
