@@ -97,6 +97,7 @@ int check_config(const CheckArguments& o) {
   }
   run::runtime_for_training(experiment);
   run::with_memory_hint(experiment, [&] {
+    experiment.expect_metric();
     (o.json ? print_checked_json : print_checked)(experiment);
   });
   return 0;

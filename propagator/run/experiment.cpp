@@ -1,5 +1,7 @@
 #include "propagator/run/experiment.h"
 
+#include <fmt/ranges.h>
+
 #include <algorithm>
 #include <filesystem>
 
@@ -105,6 +107,18 @@ Experiment::Experiment(config::Document document)
   } catch (const ConfigError& error) {
     document.rethrow_with_place(error);
   }
+  document_ = std::move(document);
+}
+
+void Experiment::expect_metric() const {
+  const auto& name = reproduce_.metric;
+  const auto names = task_->metric_names();
+  if (name.empty() || names.empty() || std::ranges::count(names, name) > 0) {
+    return;
+  }
+  document_.rethrow_with_place(ConfigError(
+      "reproduce.metric", fmt::format("the test has no metric {}", name),
+      fmt::format("it has {}", fmt::join(names, "; "))));
 }
 
 void Experiment::prepare_for_pages() {

@@ -63,6 +63,10 @@ class Experiment {
   // it seems; `cases`: how many there are to train on, if that is known.
   std::vector<std::string> remarks(std::optional<int64_t> cases) const;
 
+  // ConfigError, with the place, if `reproduce` is about a metric that the
+  // task's test cannot have. Who only trains need not care.
+  void expect_metric() const;
+
   // Which of its keys make it need less memory.
   std::string hint_for_memory() const;
 
@@ -80,6 +84,7 @@ class Experiment {
   train::TrainOptions train_;
   ReportOptions report_;
   ReproduceOptions reproduce_;
+  config::Document document_;
   std::unique_ptr<tasks::Task> task_;
   config::Schema schema_;
   std::vector<std::string> renamed_;  // what to say of keys with former names

@@ -322,6 +322,7 @@ struct PlannedRow {
 
 PlannedRow plan_row(const ReproduceRequest& request, const Row& row) {
   PlannedRow planned{.row = row, .experiment = experiment_of(row, request)};
+  planned.experiment->expect_metric();  // before hours of training
   const int64_t first = planned.experiment->run().seed;
   const int64_t seeds =
       request.seeds > 0 ? request.seeds : planned.experiment->reproduce().seeds;

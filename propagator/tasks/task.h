@@ -59,6 +59,10 @@ class Task : public train::Trainable {
   // Gives a new model what it takes from the training data before it learns.
   virtual void calibrate(torch::nn::Module&) {}
 
+  // The names of the metrics that its test may have; none where they depend on
+  // data that are not there yet. After validate.
+  virtual std::vector<std::string> metric_names() const { return {}; }
+
   // Whether another seed makes other data to test on.
   virtual bool draws_test() const { return false; }
   virtual Evaluation evaluate(torch::nn::Module& model, data::Split split) = 0;

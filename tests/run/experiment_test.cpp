@@ -1,5 +1,7 @@
 #include "propagator/run/experiment.h"
 
+#include <algorithm>
+#include <fstream>
 #include <map>
 
 #include "testing.h"
@@ -77,6 +79,46 @@ TEST(RunExperiment, HashLeavesOutPlacesPagesAndLabels) {
        {"seed: 1", "precision: fp64", "train.clip: 9", "eval.cases: 2",
         "data.storage: stream", "loss.mse: 2"}) {
     EXPECT_NE(hash(more), hash("")) << more;
+  }
+}
+
+TEST(RunExperiment, AMetricThatNoTestHasIsToldWithItsPlace) {
+  const std::pair<const char*, const char*> cases[] = {
+      {"task: forecast\n", "MSE, hidden frames"},
+      {"task: locate\n", "resolution (m)"},
+      {"problem: {domain: ['x in [0, 1]'], fields: [u], equations: ['u_x = "
+       "1'], conditions: ['on x=0: u = 0']}\n",
+       "relative L2"}};
+  for (const auto& [text, metric] : cases) {
+    const auto expect_metric = [&](const std::string& name) {
+      Experiment(Document::from_text(
+                     text + fmt::format("reproduce: {{metric: '{}'}}\n", name),
+                     "a.yaml"))
+          .expect_metric();
+    };
+    EXPECT_NO_THROW(expect_metric(metric)) << text;
+    EXPECT_NO_THROW(expect_metric("")) << text;
+    const auto what =
+        testing::thrown<ConfigError>([&] { expect_metric("MSEE"); });
+    EXPECT_EQ(what,
+              "a.yaml:2:21: reproduce.metric: the test has no metric MSEE");
+  }
+}
+
+// Every metric of a test is one that was announced.
+TEST(RunExperiment, TestsHaveTheMetricsThatTheirTasksName) {
+  const Experiment experiment(Document::from_text(
+      "task: reconstruct\nproblem: {domain: ['x in [0, 1]'], fields: [u], "
+      "equations: ['u_x = 1'], exact: ['u = x']}\nsensors: {count: 9}\n"
+      "model: {name: radial_basis}\ndevice: cpu\n",
+      "a.yaml"));
+  auto& task = experiment.task();
+  task.prepare(0, {});
+  const auto model = experiment.make_model({});
+  task.calibrate(*model);
+  const auto names = task.metric_names();
+  for (const auto& metric : task.evaluate(*model, data::Split::kTest).metrics) {
+    EXPECT_EQ(std::ranges::count(names, metric.name), 1) << metric.name;
   }
 }
 

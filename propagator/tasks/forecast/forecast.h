@@ -58,6 +58,7 @@ class Forecast : public Task,
   void describe(config::Schema& schema) override;
   void validate() override;
   std::string mode() const override;
+  std::vector<std::string> metric_names() const override;
   void prepare(int64_t seed, const Runtime& runtime) override;
   bool draws_test() const override { return data_options_.file.empty(); }
   std::shared_ptr<torch::nn::Module> make_model() const override;

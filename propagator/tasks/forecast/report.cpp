@@ -66,7 +66,12 @@ void draw_panels(const report::FieldSeries& series, const ShownFrames& shown,
 }
 
 constexpr const char* kMse = "MSE";
+constexpr const char* kHiddenMse = "MSE, hidden frames";
 constexpr const char* kTotalLoss = "total loss";
+
+std::string name_of_frame(int64_t frame) {
+  return fmt::format("MSE, frame {}", frame);
+}
 
 std::vector<std::string> table_header(const json& r, bool heat) {
   std::vector<std::string> header{
@@ -183,6 +188,18 @@ bool Forecast::has_published_sizes() const {
          plate_.time_step == physics::TimeStep::kCfl;
 }
 
+std::vector<std::string> Forecast::metric_names() const {
+  const auto model = make_model();
+  const ShownFrames shown(models::as_forecaster(*model).visible(),
+                          plate_.frames);
+  return {kMse,
+          kHiddenMse,
+          name_of_frame(shown.early),
+          name_of_frame(shown.middle),
+          name_of_frame(shown.late),
+          kTotalLoss};
+}
+
 Evaluation Forecast::present(json numbers) const {
   const auto ours = fmt::format("{} ({})", model_name_, mode());
   const auto paper = data_->is_heat() ? published() : std::nullopt;
@@ -193,10 +210,10 @@ Evaluation Forecast::present(json numbers) const {
   evaluation.curves = errors_of_frames(ours, numbers);
   const auto& shown = numbers.at("shown_frames");
   const auto frame = [&](int n) {
-    return fmt::format("MSE, frame {}", shown[n].dump());
+    return name_of_frame(shown[n].get<int64_t>());
   };
   evaluation.metrics = {{kMse, numbers.at("mse")},
-                        {"MSE, hidden frames", numbers.at("mse_hidden")},
+                        {kHiddenMse, numbers.at("mse_hidden")},
                         {frame(0), numbers.at("mse_early")},
                         {frame(1), numbers.at("mse_middle")},
                         {frame(2), numbers.at("mse_late")}};

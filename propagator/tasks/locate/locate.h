@@ -50,6 +50,7 @@ class Locate : public Task, public Drawing {
   void validate() override;
   std::vector<std::string> inspect() override;
   std::string mode() const override;
+  std::vector<std::string> metric_names() const override;
   void prepare(int64_t seed, const Runtime& runtime) override;
   bool draws_test() const override { return true; }
   std::shared_ptr<torch::nn::Module> make_model() const override;

@@ -17,6 +17,10 @@ using nlohmann::json;
 using physics::EventFit;
 using torch::Tensor;
 
+constexpr const char* kMedian = "median distance (m)";
+constexpr const char* kResolution = "resolution (m)";
+constexpr const char* kNinety = "90 % distance (m)";
+
 constexpr double kTimed = 0.5;  // s, of locating events again and again
 
 double seconds_of(const std::function<void()>& work) {
@@ -186,14 +190,18 @@ std::vector<std::string> remarks_of(const json& numbers) {
 
 }  // namespace
 
+std::vector<std::string> Locate::metric_names() const {
+  return {kMedian, kResolution, kNinety};
+}
+
 Evaluation Locate::present(json numbers) const {
   const auto& row = numbers.at("model");
   Evaluation evaluation{
       .table = table_of(fmt::format("{} ({})", model_name_, mode()), numbers),
       .remarks = remarks_of(numbers),
-      .metrics = {{"median distance (m)", row.at("median")},
-                  {"resolution (m)", row.at("resolution")},
-                  {"90 % distance (m)", row.at("ninety")}},
+      .metrics = {{kMedian, row.at("median")},
+                  {kResolution, row.at("resolution")},
+                  {kNinety, row.at("ninety")}},
       .curves = errors_by_hits(numbers)};
   if (eval_options_.metric == LocateMetric::kResolution) {
     std::swap(evaluation.metrics[0], evaluation.metrics[1]);

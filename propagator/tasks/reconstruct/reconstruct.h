@@ -25,6 +25,7 @@ class Reconstruct : public Solve {
   void prepare(int64_t seed, const Runtime& runtime) override;
   std::shared_ptr<torch::nn::Module> make_model() const override;
   void calibrate(torch::nn::Module& model) override;
+  std::vector<std::string> metric_names() const override;
 
  protected:
   pde::Posed posed() const override { return pde::Posed::kByReadings; }

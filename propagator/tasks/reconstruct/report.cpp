@@ -25,6 +25,8 @@ constexpr std::array kIntervals = {NormalInterval{"50", 0.6744897501960817},
                                    NormalInterval{"90", 1.6448536269514722},
                                    NormalInterval{"95", kReach95}};
 
+constexpr const char* kRelativeErrorOf = "relative error of ";
+
 void present_unknown(const std::string& name, const json& one,
                      Evaluation& evaluation) {
   const auto& interval = one.at("interval_95");
@@ -39,7 +41,7 @@ void present_unknown(const std::string& name, const json& one,
                    interval.at(1).get<double>(), truth)});
   if (one.contains("relative_error")) {
     evaluation.metrics.push_back(
-        {"relative error of " + name, one.at("relative_error")});
+        {kRelativeErrorOf + name, one.at("relative_error")});
   }
   if (one.at("settled").get<bool>()) return;
   evaluation.remarks.push_back(fmt::format(
@@ -49,6 +51,14 @@ void present_unknown(const std::string& name, const json& one,
 }
 
 }  // namespace
+
+std::vector<std::string> Reconstruct::metric_names() const {
+  auto names = Solve::metric_names();
+  for (const auto& unknown : problem_->unknowns) {
+    names.push_back(kRelativeErrorOf + unknown.name);
+  }
+  return names;
+}
 
 json Reconstruct::fit_of(models::FieldNet& model, const Read& at) const {
   const torch::NoGradGuard no_grad;

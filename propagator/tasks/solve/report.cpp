@@ -21,6 +21,11 @@ using torch::Tensor;
 // Windows at once: more would only take memory.
 constexpr int64_t kPart = 4096;
 
+constexpr const char* kRelativeL2 = "relative L2";
+constexpr const char* kRelativeL1 = "relative L1";
+constexpr const char* kRelativeL2Of = "relative L2 of ";
+constexpr const char* kResidual = "residual";
+
 // A relative error at which a solution is none.
 constexpr double kFailed = 0.2;
 
@@ -124,7 +129,7 @@ report::Table table_of(const json& numbers) {
   if (numbers.contains("largest_error")) {
     table.row({"largest error", scientific(numbers.at("largest_error"))});
   }
-  rows("fields", "relative L2 of ");
+  rows("fields", kRelativeL2Of);
   rows("fields_of_zero", "largest error of ");
   table.row({"residual of the equations", scientific(numbers.at("residual"))});
   rows("conditions", "");
@@ -178,19 +183,27 @@ std::vector<std::string> remarks_of(const json& numbers) {
 
 }  // namespace
 
+std::vector<std::string> Solve::metric_names() const {
+  std::vector<std::string> names{kRelativeL2, kRelativeL1, kResidual};
+  const auto& fields = problem_->symbols.fields;
+  if (fields.size() < 2) return names;
+  for (const auto& field : fields) names.push_back(kRelativeL2Of + field);
+  return names;
+}
+
 Evaluation Solve::present(json numbers) const {
   Evaluation evaluation{.table = table_of(numbers),
                         .remarks = remarks_of(numbers),
                         .curves = curves(numbers),
                         .failed = has_failed(numbers)};
   if (numbers.contains("relative_l2")) {
-    evaluation.metrics = {{"relative L2", numbers.at("relative_l2")},
-                          {"relative L1", numbers.at("relative_l1")}};
+    evaluation.metrics = {{kRelativeL2, numbers.at("relative_l2")},
+                          {kRelativeL1, numbers.at("relative_l1")}};
   }
-  evaluation.metrics.push_back({"residual", numbers.at("residual")});
+  evaluation.metrics.push_back({kResidual, numbers.at("residual")});
   const auto fields = numbers.value("fields", json::object());
   for (const auto& [field, error] : fields.items()) {
-    evaluation.metrics.push_back({"relative L2 of " + field, error});
+    evaluation.metrics.push_back({kRelativeL2Of + field, error});
   }
   present_own(numbers, evaluation);
   evaluation.numbers = std::move(numbers);
