@@ -230,6 +230,10 @@ class Document {
   std::optional<std::string> get(const std::string& path) const;
   const std::map<std::string, Entry>& entries() const { return entries_; }
 
+  // Leaves out the keys with that beginning of the files that the one which
+  // sets `chooser` begins from: they were meant for another choice.
+  void drop_inherited(const std::string& beginning, const std::string& chooser);
+
   // Gives keys and values their present names; returns what to say of those
   // that had former ones. ConfigError if one layer names a key both ways.
   std::vector<std::string> rename_former(const Schema& schema);

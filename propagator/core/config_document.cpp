@@ -2,6 +2,7 @@
 #include <yaml-cpp/eventhandler.h>
 #include <yaml-cpp/yaml.h>
 
+#include <algorithm>
 #include <functional>
 #include <sstream>
 
@@ -255,6 +256,18 @@ void Document::suggest(const std::string& path, const std::string& text,
                        const std::string& where) {
   entries_.try_emplace(path,
                        Entry{.text = text, .where = where, .layer = kBeneath});
+}
+
+void Document::drop_inherited(const std::string& beginning,
+                              const std::string& chooser) {
+  const auto choice = entries_.find(chooser);
+  if (choice == entries_.end()) return;
+  // What the command line chooses stands beside what the file says.
+  const int layer = std::min(choice->second.layer, 0);
+  std::erase_if(entries_, [&](const auto& item) {
+    return item.first.starts_with(beginning) && item.second.layer < layer &&
+           item.second.layer > kBeneath;
+  });
 }
 
 std::optional<std::string> Document::get(const std::string& path) const {

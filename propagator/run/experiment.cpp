@@ -99,6 +99,9 @@ Experiment::Experiment(config::Document document)
   for (const auto& [path, text] : task_->defaults()) {
     schema_.set_default(path, text);
   }
+  for (const auto& keys : task_->foreign_keys()) {
+    document.drop_inherited(keys, "model.name");
+  }
   renamed_ = document.apply_to(schema_);
   try {
     run_.validate();

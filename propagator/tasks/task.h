@@ -62,6 +62,9 @@ class Task : public train::Trainable {
   // The names of the metrics that its test may have; none where they depend on
   // data that are not there yet. After validate.
   virtual std::vector<std::string> metric_names() const { return {}; }
+  // Keys of training, by their beginnings, that say nothing of its model: what
+  // a configuration has inherited of them was meant for another.
+  virtual std::vector<std::string> foreign_keys() const { return {}; }
 
   // Whether another seed makes other data to test on.
   virtual bool draws_test() const { return false; }

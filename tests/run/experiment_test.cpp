@@ -21,7 +21,11 @@ TEST(RunExperiment, HashesStayWhatTheyWere) {
         std::pair{"solve/allen-cahn", "488b853888fa"},
         std::pair{"solve/wave-pinnsformer", "4035c13bcf5c"},
         std::pair{"locate/cylinder", "6ffae3c3960c"},
-        std::pair{"locate/lecture-2", "ac1fac4064f5"}}) {
+        std::pair{"locate/lecture-2", "ac1fac4064f5"},
+        std::pair{"reconstruct/heat-gp", "572a5fb31fab"},
+        std::pair{"reconstruct/heat-rbf", "37c15a14b03f"},
+        std::pair{"reconstruct/wake-gp", "3f3ff2ea1e5e"},
+        std::pair{"reconstruct/wake-rbf", "f913acbbf55f"}}) {
     const auto file = fmt::format("{}/{}.yaml", PROPAGATOR_CONFIGS, name);
     const Experiment experiment(Document::from_file(file));
     EXPECT_EQ(experiment.hash().substr(0, 12), hash) << name;
@@ -80,6 +84,49 @@ TEST(RunExperiment, HashLeavesOutPlacesPagesAndLabels) {
         "data.storage: stream", "loss.mse: 2"}) {
     EXPECT_NE(hash(more), hash("")) << more;
   }
+}
+
+// What is inherited of training was meant for another model than one that is
+// fitted: such a file means what it would without it.
+TEST(RunExperiment, AFittedModelInheritsNothingOfTraining) {
+  const testing::TemporaryFolder folder;
+  const auto write = [&](const std::string& name, const std::string& text) {
+    std::ofstream(folder / name) << text;
+    return Experiment(Document::from_file(folder / name));
+  };
+  const std::string problem =
+      "task: reconstruct\nproblem: {domain: ['x in [0, 1]'], fields: [u], "
+      "equations: ['u_x = 1'], exact: ['u = x']}\n";
+  const auto network =
+      write("network.yaml",
+            problem +
+                "model: {name: pinn, width: 8}\nloss: {data: 7}\n"
+                "points: {per_axis: 9}\ntrain: {max_steps: 5, clip: 2}\n"
+                "optimizer: {kind: adam}\nschedule: {lr: 0.5}\n");
+  EXPECT_EQ(network.train().max_steps, 5);
+  const std::string fit =
+      "model: {name: gaussian_process}\nloss: {readings: heteroscedastic}\n";
+  const auto alone = write("alone.yaml", problem + fit);
+  const auto fitted = write("fitted.yaml", "from: network.yaml\n" + fit);
+  EXPECT_EQ(fitted.hash(), alone.hash());
+  EXPECT_EQ(fitted.yaml(), alone.yaml());
+  EXPECT_TRUE(fitted.remarks(std::nullopt).empty());
+  // What stands beside or above the choice of the model counts, and is told.
+  const auto third =
+      write("third.yaml", "from: fitted.yaml\nsensors: {count: 7}\n");
+  EXPECT_EQ(third.schema().find("loss.readings")->get(), "heteroscedastic");
+  EXPECT_EQ(third.train().max_steps, alone.train().max_steps);
+  const auto told =
+      write("told.yaml", "from: network.yaml\n" + fit + "train: {clip: 3}\n");
+  EXPECT_EQ(told.remarks(std::nullopt),
+            std::vector<std::string>{"train.clip has no effect: "
+                                     "gaussian_process is fitted, not "
+                                     "trained"});
+  // A network that begins from another keeps what that says.
+  EXPECT_EQ(write("other.yaml", "from: network.yaml\nmodel: {name: siren}\n")
+                .train()
+                .max_steps,
+            5);
 }
 
 TEST(RunExperiment, AMetricThatNoTestHasIsToldWithItsPlace) {

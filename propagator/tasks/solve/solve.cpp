@@ -117,6 +117,11 @@ std::vector<config::UnusedOption> Solve::unused_options() const {
   return unused;
 }
 
+std::vector<std::string> Solve::foreign_keys() const {
+  if (!model_options_->is_fitted()) return {};
+  return {"train.", "schedule.", "optimizer.", "lbfgs.", "points.", "loss."};
+}
+
 std::vector<std::string> Solve::inspect() {
   prepare(0, {});
   auto lines = config::items_of(problem_->describe());

@@ -35,6 +35,7 @@ class Solve : public Task, public Drawing {
   void validate() override;
   std::vector<config::UnusedOption> unused_options() const override;
   std::vector<std::string> metric_names() const override;
+  std::vector<std::string> foreign_keys() const override;
   std::vector<std::string> inspect() override;
   std::string mode() const override { return config::name_of(derivatives_); }
   void prepare(int64_t seed, const Runtime& runtime) override;
