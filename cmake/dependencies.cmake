@@ -1,6 +1,6 @@
 # What the library stands on; also read by find_package(propagator). Required:
 # libtorch, OpenMP, yaml-cpp, nlohmann-json, fmt, spdlog and HDF5. Used when found:
-# libzip, for .npz files; libpng, for pictures.
+# libzip, for .npz files; matio, for .mat files; libpng, for pictures.
 
 find_package(Torch REQUIRED)
 if(TARGET torch_cuda)
@@ -33,6 +33,7 @@ propagator_header_only(nlohmann_json nlohmann_json::nlohmann_json
 find_package(PkgConfig QUIET)
 if(PKG_CONFIG_FOUND)
   pkg_check_modules(LIBZIP QUIET IMPORTED_TARGET libzip)
+  pkg_check_modules(MATIO QUIET IMPORTED_TARGET matio)
 endif()
 # The first version that writes a picture to memory.
 find_package(PNG 1.6.22 QUIET)

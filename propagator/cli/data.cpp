@@ -257,8 +257,8 @@ void add_validate(CLI::App& verb, Action& action) {
 void add_info_of_file(CLI::App& verb, Action& action) {
   const auto o = std::make_shared<DataArguments>();
   auto* look = verb.add_subcommand(
-      "info", "Arrays, shapes and ranges of a .h5 or .npz file");
-  look->add_option("file", o->file, ".h5 or .npz")->required();
+      "info", "Arrays, shapes and ranges of a .h5, .npz or .mat file");
+  look->add_option("file", o->file, ".h5, .npz or .mat")->required();
   look->add_flag("--json", o->json, "Print it as JSON");
   look->callback(
       [o, &action] { action = [o] { return describe(o->file, o->json); }; });

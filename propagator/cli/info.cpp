@@ -9,6 +9,7 @@
 #include "propagator/core/machine.h"
 #include "propagator/core/process.h"
 #include "propagator/core/version.h"
+#include "propagator/data/mat.h"
 #include "propagator/data/npz.h"
 #include "propagator/report/png.h"
 
@@ -40,6 +41,7 @@ int show_machine(bool as_json) {
                               {"devices", devices},
                               {"machines", machines},
                               {"npz", data::has_npz()},
+                              {"mat", data::has_matio()},
                               {"hdf5", true},
                               {"png", report::has_png()},
                               {"gnuplot", has("gnuplot")},
@@ -51,8 +53,9 @@ int show_machine(bool as_json) {
     fmt::print("BLAS        {}\n", blas.name);
     fmt::print("threads     {}\n", at::get_num_threads());
     fmt::print("devices     {}\n", fmt::join(both, ", "));
-    fmt::print("formats     safetensors, HDF5{}\n",
-               data::has_npz() ? ", npz" : " (npz: build with libzip)");
+    fmt::print("formats     safetensors, HDF5{}{}\n",
+               data::has_npz() ? ", npz" : " (npz: build with libzip)",
+               data::has_matio() ? ", mat" : " (mat: build with matio)");
     fmt::print("pictures    gnuplot {}, ffmpeg {}, png {}\n",
                has("gnuplot") ? "yes" : "no (figures need it)",
                has("ffmpeg") ? "yes" : "no (animations become animated PNG)",

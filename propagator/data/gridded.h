@@ -19,7 +19,8 @@ struct Gridded {
 
 // Of a file that has each variable's places under its name, and each field's
 // values over all of them, by the variables in this order or the other way
-// round. DataError unless that is so and all are finite.
+// round; or of one in the layout of wake_layout.h. DataError unless that is so
+// and all are finite.
 Gridded read_gridded(const std::filesystem::path& path,
                      const std::vector<std::string>& variables,
                      const std::vector<std::string>& fields);

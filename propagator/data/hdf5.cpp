@@ -204,6 +204,11 @@ class Hdf5Reader : public TensorReader {
       reader.elsewhere_ = name;
       return 0;
     }
+    // MATLAB stores the shape of an array without numbers in their place.
+    if (H5Aexists(dataset, "MATLAB_empty") > 0) {
+      reader.unread_.push_back(name);
+      return 0;
+    }
     Handle type(H5Dget_type(dataset), H5Tclose);
     const auto kind = H5Tget_class(type);
     if (kind != H5T_INTEGER && kind != H5T_FLOAT) {

@@ -2,42 +2,25 @@
 
 #include <fmt/format.h>
 
+#include <optional>
+
 #include "propagator/core/error.h"
 #include "propagator/core/files.h"
 #include "propagator/data/hdf5.h"
+#include "propagator/data/loaded_reader.h"
+#include "propagator/data/mat.h"
 #include "propagator/data/npz.h"
 
 namespace propagator::data {
 namespace {
 
-// An npz in memory, behind the reader's interface.
-class NpzReader : public TensorReader {
- public:
-  explicit NpzReader(const fs::path& path)
-      : TensorReader(path), content_(load_npz(path)) {}
-
-  std::map<std::string, std::vector<int64_t>> shapes() const override {
-    std::map<std::string, std::vector<int64_t>> shapes;
-    for (const auto& [name, tensor] : content_.tensors) {
-      shapes[name] = tensor.sizes().vec();
-    }
-    return shapes;
-  }
-  std::string note() const override { return content_.note; }
-  torch::Tensor rows(const std::string& name, int64_t begin,
-                     int64_t count) const override {
-    const auto sizes = shape(name);
-    if (sizes.empty() || begin < 0 || begin + count > sizes[0]) {
-      throw DataError(fmt::format("{}: cannot read rows {} to {} of '{}'",
-                                  path_.string(), begin, begin + count - 1,
-                                  name));
-    }
-    return content_.tensors.at(name).narrow(0, begin, count);
-  }
-
- private:
-  TensorFile content_;
-};
+std::optional<TensorFormat> format_by_ending(const fs::path& path) {
+  const auto ending = path.extension();
+  if (ending == ".h5" || ending == ".hdf5") return TensorFormat::kHdf5;
+  if (ending == ".npz") return TensorFormat::kNpz;
+  if (ending == ".mat") return TensorFormat::kMat;
+  return std::nullopt;
+}
 
 // An npz gathered in memory and written on close.
 class NpzWriter : public TensorWriter {
@@ -65,13 +48,20 @@ class NpzWriter : public TensorWriter {
 }  // namespace
 
 TensorFormat tensor_format(const fs::path& path) {
-  const auto ending = path.extension();
-  if (ending == ".h5" || ending == ".hdf5") return TensorFormat::kHdf5;
-  if (ending == ".npz") return TensorFormat::kNpz;
+  if (const auto format = format_by_ending(path)) return *format;
   throw UsageError(
       fmt::format("{}: expected a file name that ends in .h5, "
-                  ".hdf5 or .npz",
+                  ".hdf5, .npz or .mat",
                   path.string()));
+}
+
+TensorFormat written_format(const fs::path& path) {
+  const auto format = format_by_ending(path);
+  if (format && *format != TensorFormat::kMat) return *format;
+  throw UsageError(fmt::format("{}: expected a file name that ends in .h5, "
+                               ".hdf5 or .npz",
+                               path.string()),
+                   format ? "a .mat file is read, not written" : "");
 }
 
 std::unique_ptr<TensorReader> TensorReader::open(const fs::path& path) {
@@ -80,7 +70,8 @@ std::unique_ptr<TensorReader> TensorReader::open(const fs::path& path) {
     throw FileError(fmt::format("cannot read {}: No such file", path.string()));
   }
   if (format == TensorFormat::kHdf5) return open_hdf5(path);
-  return std::make_unique<NpzReader>(path);
+  if (format == TensorFormat::kMat) return open_mat(path);
+  return std::make_unique<LoadedReader>(path, load_npz(path));
 }
 
 std::vector<int64_t> TensorReader::shape(const std::string& name) const {
@@ -113,14 +104,14 @@ std::unique_ptr<TensorWriter> TensorWriter::create(
     const fs::path& path, torch::ScalarType type,
     const std::map<std::string, std::vector<int64_t>>& shapes,
     const std::string& note) {
-  if (tensor_format(path) == TensorFormat::kHdf5) {
+  if (written_format(path) == TensorFormat::kHdf5) {
     return create_hdf5(path, type, shapes, note);
   }
   return std::make_unique<NpzWriter>(path, type, shapes, note);
 }
 
 void save_tensors(const fs::path& path, const TensorFile& content) {
-  if (tensor_format(path) == TensorFormat::kNpz) {
+  if (written_format(path) == TensorFormat::kNpz) {
     save_npz(path, content);
     return;
   }

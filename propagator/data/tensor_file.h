@@ -10,7 +10,8 @@
 namespace propagator::data {
 
 // Named arrays and a note (JSON text) in one file that other programs read:
-// HDF5 (.h5, .hdf5) or NumPy's .npz. The format follows the file's ending.
+// HDF5 (.h5, .hdf5) or NumPy's .npz; MATLAB's .mat, without a note, can be
+// read. The format follows the file's ending.
 using Tensors = std::map<std::string, torch::Tensor>;
 
 struct TensorFile {
@@ -22,7 +23,7 @@ void save_tensors(const std::filesystem::path& path, const TensorFile& content);
 TensorFile load_tensors(const std::filesystem::path& path);
 
 // A file whose arrays are too large to hold: rows are read one range at a
-// time. Only HDF5 can do this; an npz is loaded whole.
+// time. Only HDF5 can do this; the others are loaded whole.
 class TensorReader {
  public:
   static std::unique_ptr<TensorReader> open(const std::filesystem::path& path);
@@ -60,8 +61,10 @@ class TensorWriter {
   virtual void close() = 0;
 };
 
-// UsageError unless the path ends in .h5, .hdf5 or .npz.
-enum class TensorFormat { kHdf5, kNpz };
+enum class TensorFormat { kHdf5, kNpz, kMat };
+// Of a file to read; UsageError unless it ends in .h5, .hdf5, .npz or .mat.
 TensorFormat tensor_format(const std::filesystem::path& path);
+// Of a file to write; UsageError unless it ends in .h5, .hdf5 or .npz.
+TensorFormat written_format(const std::filesystem::path& path);
 
 }  // namespace propagator::data

@@ -182,7 +182,7 @@ data::Simulated Simulation::run() const {
 
 nlohmann::json write_simulation(const Simulation& simulation,
                                 const fs::path& out) {
-  data::tensor_format(out);  // a wrong ending is said before the work
+  data::written_format(out);  // a wrong ending is said before the work
   const Stopwatch clock;
   const auto simulated = simulation.run();
   nlohmann::json note = computed_by(simulation.runtime());

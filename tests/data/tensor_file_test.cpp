@@ -166,8 +166,14 @@ TEST(DataTensorFile, EndingDecides) {
   EXPECT_EQ(tensor_format("a.b/c.h5"), TensorFormat::kHdf5);
   EXPECT_EQ(tensor_format("c.hdf5"), TensorFormat::kHdf5);
   EXPECT_EQ(tensor_format("c.h5.npz"), TensorFormat::kNpz);
+  EXPECT_EQ(tensor_format("c.mat"), TensorFormat::kMat);
+  EXPECT_EQ(written_format("c.npz"), TensorFormat::kNpz);
   for (const std::string name : {"c", "c.npy", "c.H5", "h5", ".npz", ""}) {
     EXPECT_EQ(thrown<UsageError>([&] { load_tensors(name); }),
+              name +
+                  ": expected a file name that ends in .h5, .hdf5, .npz or "
+                  ".mat");
+    EXPECT_EQ(thrown<UsageError>([&] { save_tensors(name, {}); }),
               name + ": expected a file name that ends in .h5, .hdf5 or .npz");
   }
 }

@@ -3,8 +3,11 @@
 #include <zlib.h>
 
 #include "fuzz/target.h"
+#include "mat_files.h"
 #include "propagator/core/files.h"
 #include "propagator/data/csv.h"
+#include "propagator/data/gridded.h"
+#include "propagator/data/mat.h"
 #include "propagator/data/npz.h"
 #include "propagator/data/safetensors.h"
 #include "propagator/data/tensor_file.h"
@@ -38,15 +41,18 @@ std::vector<std::string> safetensors_seeds() {
 }
 
 void read_csv_text(const std::string& bytes) {
-  const auto columns = data::from_csv(bytes, "fuzz");
+  const auto columns = data::from_csv(bytes, "fuzz", {"u"});
   for (const auto& column : columns) {
     expect(column.values.size(0) == columns[0].values.size(0),
            "columns of one length");
+    expect(
+        column.name == "u" || torch::isfinite(column.values).all().item<bool>(),
+        "finite numbers, but where they may be missing");
   }
 }
 
 std::vector<std::string> csv_seeds() {
-  return {"x,t,u\n0,1,2.5\n-1e-3,+4,5e10\n",
+  return {"x,t,u\n0,1,2.5\n-1e-3,+4,5e10\n", "x,u\n1,\n2,nan\n",
           "\xef\xbb\xbf\"a, b\" , \"say \"\"c\"\"\"\r\n 1 , 2 \r\n3,4\r\n"};
 }
 
@@ -103,6 +109,40 @@ std::vector<std::string> npy_seeds() {
   return seeds;
 }
 
+// The wake of four points and two times, in the layout that is public.
+data::Tensors wake_points() {
+  return {
+      {"X_star", torch::tensor({{1., -2.}, {8., -2.}, {1., 2.}, {8., 2.}},
+                               torch::kFloat64)},
+      {"t", torch::tensor({0., 0.1}, torch::kFloat64)},
+      {"U_star", torch::linspace(0, 1, 16, torch::kFloat64).reshape({4, 2, 2})},
+      {"p_star", torch::zeros({4, 2}, torch::kFloat64)}};
+}
+
+void read_mat(const std::string& bytes) {
+  const auto path = scratch_file("fuzz.mat", bytes);
+  if (!data::load_tensors(path).tensors.contains("X_star")) return;
+  const auto read = data::read_gridded(path, {"x", "y", "t"}, {"u", "v", "p"});
+  int64_t nodes = 1;
+  for (const int64_t size : read.shape()) nodes *= size;
+  expect(read.fields.size(0) == nodes, "a value at every node");
+}
+
+std::vector<std::string> mat_seeds() {
+  const auto path = scratch_folder() / "seed.mat";
+  std::vector<std::string> seeds;
+  for (const auto kind :
+       {testing::MatKind::k5, testing::MatKind::kCompressed5}) {
+    testing::write_mat(path, wake_points(), kind);
+    seeds.push_back(read_file(path));
+    testing::write_mat_with_others(path, kind);
+    seeds.push_back(read_file(path));
+  }
+  testing::write_mat(path, {{"a", torch::ones({2, 3})}}, testing::MatKind::k73);
+  seeds.push_back(read_file(path));
+  return seeds;
+}
+
 }  // namespace
 
 std::vector<Target> data_targets(const fs::path& source) {
@@ -128,6 +168,7 @@ std::vector<Target> data_targets(const fs::path& source) {
                        [] { return tensor_seeds("seed.npz"); }});
     targets.push_back({"npy", read_npy, npy_seeds});
   }
+  if (data::has_matio()) targets.push_back({"mat", read_mat, mat_seeds});
   return targets;
 }
 

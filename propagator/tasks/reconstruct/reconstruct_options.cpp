@@ -5,10 +5,11 @@
 namespace propagator::tasks {
 
 void SensorOptions::describe(config::Schema& s) {
-  s.field("file", file,
-          {.help = "readings: a .csv, .h5 or .npz with each variable, and some "
-                   "of the fields, by name; beside the configuration",
-           .file = true});
+  s.field(
+      "file", file,
+      {.help = "readings: a .csv, .h5, .npz or .mat with each variable, and "
+               "some of the fields, by name; beside the configuration",
+       .file = true});
   s.field("count", count,
           {.help = "sensors that are used; 0 uses all of a file, or draws 200 "
                    "from the truth",
@@ -34,8 +35,8 @@ void SensorOptions::describe(config::Schema& s) {
 void TruthOptions::describe(config::Schema& s) {
   s.field("file", file,
           {.help = "the whole field on a grid, to draw sensors from and to "
-                   "test against: an .h5 or .npz with each variable's places "
-                   "and each field; beside the configuration",
+                   "test against: an .h5, .npz or .mat with each variable's "
+                   "places and each field; beside the configuration",
            .file = true});
   s.field("simulator", simulator,
           {.help = "what computes truth.file where it is not there yet; "
