@@ -8,6 +8,8 @@
 #include <string>
 #include <vector>
 
+#include "propagator/core/observer.h"
+
 namespace propagator::testing {
 
 // How far two computations of the same numbers may be apart.
@@ -74,6 +76,14 @@ class OnlyPath {
 
 // The bytes of base64 text.
 std::string from_base64(const std::string& text);
+
+// An observer that keeps what it is told.
+struct Lines : Observer {
+  void log(Level level, const std::string& line) override {
+    (level == Level::kWarning ? warnings : infos).push_back(line);
+  }
+  std::vector<std::string> warnings, infos;
+};
 
 // The message of the exception of type E that `f` throws; a failure and "" if
 // it throws none.

@@ -3,7 +3,9 @@
 #include <fmt/ranges.h>
 
 #include <algorithm>
+#include <cctype>
 
+#include "propagator/core/config.h"
 #include "propagator/core/error.h"
 #include "propagator/core/log.h"
 #include "propagator/data/tensor_file.h"
@@ -13,27 +15,61 @@ namespace {
 
 namespace fs = std::filesystem;
 
-// UsageError if the ending is none of those known.
-bool is_csv(const fs::path& path) {
-  if (path.extension() == ".csv") return true;
-  try {
-    tensor_format(path);
-  } catch (const UsageError&) {
-    throw UsageError(
-        fmt::format("{}: expected a file name that ends in .csv, .h5, .hdf5 "
-                    "or .npz",
-                    path.string()));
+bool is_csv(const fs::path& path) { return path.extension() == ".csv"; }
+
+// The candidate that a name was meant for: the same but for capitals, or, of
+// longer names, a near one. Between short ones every name is near.
+std::optional<std::string> meant_by(
+    const std::string& name, const std::vector<std::string>& candidates) {
+  constexpr size_t kLong = 4;
+  const auto same_letter = [](char a, char b) {
+    return std::tolower(static_cast<unsigned char>(a)) ==
+           std::tolower(static_cast<unsigned char>(b));
+  };
+  std::vector<std::string> long_ones;
+  for (const auto& candidate : candidates) {
+    if (std::ranges::equal(name, candidate, same_letter)) return candidate;
+    if (candidate.size() >= kLong) long_ones.push_back(candidate);
   }
-  return false;
+  if (name.size() < kLong) return std::nullopt;
+  return config::nearest(name, long_ones);
 }
 
-void warn_of_others(const fs::path& path, std::vector<std::string> names,
-                    const std::vector<std::string>& variables) {
-  std::erase_if(names, [&](const std::string& name) {
-    return std::ranges::count(variables, name) > 0;
+// What else a file has: `taken` are the names that were looked for, which one
+// of the others may be meant for.
+void warn_of_others(const fs::path& path, const std::vector<std::string>& has,
+                    const std::vector<std::string>& taken) {
+  std::vector<std::string> others, missing;
+  std::ranges::copy_if(has, std::back_inserter(others), [&](const auto& name) {
+    return std::ranges::count(taken, name) == 0;
   });
-  if (names.empty()) return;
-  log::warn("{}: not used: {}", path.string(), fmt::join(names, ", "));
+  std::ranges::copy_if(
+      taken, std::back_inserter(missing),
+      [&](const auto& name) { return std::ranges::count(has, name) == 0; });
+  if (others.empty()) return;
+  for (auto& name : others) {
+    const auto meant = meant_by(name, missing);
+    if (meant) name += fmt::format(" (did you mean {}?)", *meant);
+  }
+  log::warn("{}: not used: {}", path.string(), fmt::join(others, ", "));
+}
+
+// DataError of a name that a file lacks, `what` it may be.
+[[noreturn]] void fail_missing(const fs::path& path, const char* what,
+                               const std::string& name,
+                               const std::vector<std::string>& has) {
+  const auto meant = meant_by(name, has);
+  throw DataError(
+      fmt::format(
+          "{}: {} named '{}', it has {}", path.string(), what, name,
+          has.empty() ? "none" : fmt::format("{}", fmt::join(has, ", "))),
+      meant ? fmt::format("is {} meant? Then call it {}", *meant, name) : "");
+}
+
+std::vector<std::string> both(std::vector<std::string> names,
+                              const std::vector<std::string>& more) {
+  names.insert(names.end(), more.begin(), more.end());
+  return names;
 }
 
 // What to take of a file that has these names.
@@ -50,22 +86,20 @@ std::vector<std::string> chosen_of(const std::vector<std::string>& has,
 
 std::map<std::string, torch::Tensor> from_columns(
     const fs::path& path, const std::vector<std::string>& names,
-    const std::vector<std::string>& more) {
-  const auto columns = read_csv(path);
+    const std::vector<std::string>& more,
+    const std::vector<std::string>& gaps) {
+  const auto columns = read_csv(path, gaps);
   std::vector<std::string> has;
   for (const auto& column : columns) has.push_back(column.name);
-  const auto wanted = chosen_of(has, names, more);
   std::map<std::string, torch::Tensor> chosen;
-  for (const auto& name : wanted) {
+  for (const auto& name : chosen_of(has, names, more)) {
     const auto found = std::ranges::find(columns, name, &Column::name);
     if (found == columns.end()) {
-      throw DataError(
-          fmt::format("{}: line 1: expected a column named '{}', it has {}",
-                      path.string(), name, fmt::join(has, ", ")));
+      fail_missing(path, "line 1: expected a column", name, has);
     }
     chosen[name] = found->values;
   }
-  warn_of_others(path, has, wanted);
+  warn_of_others(path, has, both(names, more));
   return chosen;
 }
 
@@ -75,21 +109,50 @@ std::map<std::string, torch::Tensor> from_arrays(
   const auto reader = TensorReader::open(path);
   std::vector<std::string> has;
   for (const auto& [name, shape] : reader->shapes()) has.push_back(name);
-  const auto wanted = chosen_of(has, names, more);
   std::map<std::string, torch::Tensor> chosen;
-  for (const auto& name : wanted) chosen[name] = reader->all(name);
-  warn_of_others(path, has, wanted);
+  for (const auto& name : chosen_of(has, names, more)) {
+    if (std::ranges::count(has, name) == 0) {
+      fail_missing(path, "expected an array", name, has);
+    }
+    chosen[name] = reader->all(name);
+  }
+  warn_of_others(path, has, both(names, more));
   return chosen;
 }
 
 }  // namespace
 
-void expect_table(const fs::path& path) { is_csv(path); }
+void expect_table(const fs::path& path) {
+  if (is_csv(path)) return;
+  try {
+    tensor_format(path);
+  } catch (const UsageError&) {
+    throw UsageError(
+        fmt::format("{}: expected a file name that ends in .csv, .h5, .hdf5, "
+                    ".npz or .mat",
+                    path.string()));
+  }
+}
+
+void expect_written_table(const fs::path& path) {
+  if (is_csv(path)) return;
+  try {
+    written_format(path);
+  } catch (const UsageError& error) {
+    throw UsageError(
+        fmt::format("{}: expected a file name that ends in .csv, .h5, .hdf5 "
+                    "or .npz",
+                    path.string()),
+        error.hint());
+  }
+}
 
 std::map<std::string, torch::Tensor> read_table(
     const fs::path& path, const std::vector<std::string>& names,
-    const std::vector<std::string>& more) {
-  return is_csv(path) ? from_columns(path, names, more)
+    const std::vector<std::string>& more,
+    const std::vector<std::string>& gaps) {
+  expect_table(path);
+  return is_csv(path) ? from_columns(path, names, more, gaps)
                       : from_arrays(path, names, more);
 }
 
@@ -133,9 +196,12 @@ torch::Tensor stack_points(const std::map<std::string, torch::Tensor>& table,
           "expected '{}' and '{}' of one length, got {} and {}",
           variables.front(), variable, first.numel(), column.numel()));
     }
-    if (!torch::isfinite(column).all().item<bool>()) {
+    const auto bad = torch::isfinite(column.flatten()).logical_not().nonzero();
+    if (bad.numel() > 0) {
       throw UsageError(
-          fmt::format("'{}' has a value that is not finite", variable));
+          fmt::format("'{}' has a value that is not finite, in row "
+                      "{}",
+                      variable, bad[0][0].item<int64_t>() + 1));
     }
     alike = alike && column.dim() > 0 && column.sizes() == first.sizes();
   }

@@ -11,16 +11,19 @@
 namespace propagator::data {
 
 // Named numbers in a file whose ending tells the format: columns of a .csv,
-// arrays of an .h5, .hdf5 or .npz.
+// arrays of an .h5, .hdf5 or .npz, or of a .mat, which can only be read.
 
-// UsageError unless the name ends so.
+// UsageError unless the name ends so; of a table to read or to write.
 void expect_table(const std::filesystem::path& path);
+void expect_written_table(const std::filesystem::path& path);
 
 // Those of these names, and those of `more` that the file has, in any order; a
 // warning says what else it has. DataError unless all of `names` are there.
+// Cells of a .csv may be empty or `nan` under the names of `gaps` (csv.h).
 std::map<std::string, torch::Tensor> read_table(
     const std::filesystem::path& path, const std::vector<std::string>& names,
-    const std::vector<std::string>& more = {});
+    const std::vector<std::string>& more = {},
+    const std::vector<std::string>& gaps = {});
 
 // In this order. A name that comes again is written once; a CSV file has
 // columns (N) of all.

@@ -14,9 +14,8 @@ namespace fs = std::filesystem;
 using tasks::Surrogate;
 
 // A table of text has a number in each cell.
-void expect_format(const fs::path& path,
-                   const std::vector<Surrogate::Port>& ports) {
-  data::expect_table(path);
+void expect_to_hold(const fs::path& path,
+                    const std::vector<Surrogate::Port>& ports) {
   if (path.extension() != ".csv") return;
   for (const auto& port : ports) {
     if (port.shape.size() < 2) continue;
@@ -33,8 +32,10 @@ std::string predict(const Run& run, const fs::path& input,
                     const fs::path& output) {
   const auto& surrogate = run.surrogate();
   const auto inputs = surrogate.inputs(), outputs = surrogate.outputs();
-  expect_format(output, outputs);  // before the work
-  expect_format(input, inputs);
+  data::expect_written_table(output);  // before the work
+  data::expect_table(input);
+  expect_to_hold(output, outputs);
+  expect_to_hold(input, inputs);
   std::vector<std::string> names;
   for (const auto& port : inputs) names.push_back(port.name);
   const auto table = data::read_table(input, names);

@@ -1,5 +1,7 @@
 #include "propagator/data/named_table.h"
 
+#include <cmath>
+
 #include "propagator/core/error.h"
 #include "propagator/core/files.h"
 #include "propagator/data/npz.h"
@@ -84,10 +86,18 @@ TEST_P(DataNamedTableFormats, RefusesWhatIsNoPoint) {
 TEST(DataNamedTable, EndingDecides) {
   for (const char* name : {"a.csv", "a.h5", "a.hdf5", "a.npz"}) {
     EXPECT_NO_THROW(expect_table(name));
+    EXPECT_NO_THROW(expect_written_table(name));
   }
+  EXPECT_NO_THROW(expect_table("a.mat"));
   EXPECT_EQ(thrown<UsageError>([] { expect_table("a.txt"); }),
-            "a.txt: expected a file name that ends in .csv, .h5, .hdf5 or "
-            ".npz");
+            "a.txt: expected a file name that ends in .csv, .h5, .hdf5, .npz "
+            "or .mat");
+  for (const std::string name : {"a.txt", "a.mat"}) {
+    EXPECT_EQ(thrown<UsageError>([&] { expect_written_table(name); }),
+              name +
+                  ": expected a file name that ends in .csv, .h5, .hdf5 or "
+                  ".npz");
+  }
 }
 
 TEST(DataNamedTable, CsvKeepsTheOrderOfItsColumns) {
@@ -95,6 +105,42 @@ TEST(DataNamedTable, CsvKeepsTheOrderOfItsColumns) {
   const auto one = torch::ones(1, torch::kFloat64);
   write(folder / "a.csv", {{"x", one}, {"t", 2 * one}, {"a", 3 * one}});
   EXPECT_EQ(read_file(folder / "a.csv"), "x,t,a\n1,2,3\n");
+}
+
+TEST(DataNamedTable, NamesThatAreNearlyRightAreSuggested) {
+  const TemporaryFolder folder;
+  const auto one = torch::ones(2);
+  write(folder / "a.csv",
+        {{"X", one}, {"t", one}, {"presure", one}, {"site", one}});
+  const auto warned = [&](const std::vector<std::string>& names) {
+    testing::Lines lines;
+    const ObserverScope scope(lines);
+    read_table(folder / "a.csv", {"t"}, names);
+    return lines.warnings;
+  };
+  EXPECT_EQ(warned({"x", "pressure", "u"}),
+            std::vector<std::string>{
+                (folder / "a.csv").string() +
+                ": not used: X (did you mean x?), presure (did you mean "
+                "pressure?), site"});
+  EXPECT_TRUE(warned({"X", "presure", "site"}).empty());
+  try {
+    read_table(folder / "a.csv", {"x"});
+    FAIL();
+  } catch (const DataError& error) {
+    EXPECT_EQ(error.hint(), "is X meant? Then call it x");
+  }
+}
+
+TEST(DataNamedTable, APointThatIsNoneNamesItsRow) {
+  const TemporaryFolder folder;
+  const auto x = torch::tensor({0., std::nan(""), 2.}, torch::kFloat64);
+  data::save_tensors(folder / "a.h5", {{{"x", x}, {"t", torch::ones(3)}}, ""});
+  const auto what =
+      thrown<DataError>([&] { read_points(folder / "a.h5", kVariables); });
+  EXPECT_NE(what.find("'x' has a value that is not finite, in row 2"),
+            std::string::npos)
+      << what;
 }
 
 TEST(DataNamedTable, ArraysMustHaveOneLength) {

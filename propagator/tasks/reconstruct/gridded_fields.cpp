@@ -2,6 +2,7 @@
 #include <torch/utils.h>
 
 #include "propagator/core/error.h"
+#include "propagator/core/log.h"
 #include "propagator/data/gridded.h"
 #include "propagator/tasks/reconstruct/sensors.h"
 
@@ -21,6 +22,15 @@ Tensor places_inside(const pde::Problem& problem, size_t variable,
   const double last = places[-1].item<double>();
   const double slack = kRounding * (high - low);
   if (first >= low - slack && last <= high + slack) {
+// The places along a variable, which must be inside its interval.
+Tensor inside_interval(const pde::Problem& problem, size_t variable,
+                       const Tensor& places,
+                       const std::filesystem::path& path) {
+  const auto& [low, high] = problem.domain[variable];
+  const double first = places[0].item<double>();
+  const double last = places[-1].item<double>();
+  const double rounding = kRounding * (high - low);
+  if (first >= low - rounding && last <= high + rounding) {
     return places.clamp(low, high);
   }
   throw DataError(
@@ -29,6 +39,26 @@ Tensor places_inside(const pde::Problem& problem, size_t variable,
                   path.string(), problem.symbols.variables[variable], first,
                   last, low, high),
       "change problem.domain, or the file");
+}
+
+// Of a part of the domain that has no node nothing is known: neither sensors
+// nor the test are there. The half of a cell, or the end of a period, is none.
+void warn_of_gap(const pde::Problem& problem, size_t variable,
+                 const Tensor& places, const std::filesystem::path& path) {
+  constexpr double kCells = 1.5;
+  const auto& [low, high] = problem.domain[variable];
+  const double first = places[0].item<double>();
+  const double last = places[-1].item<double>();
+  const double cell =
+      places.size(0) > 1
+          ? (last - first) / static_cast<double>(places.size(0) - 1)
+          : 0;
+  if (first - low <= kCells * cell && high - last <= kCells * cell) return;
+  log::warn(
+      "{}: {} goes from {:.6g} to {:.6g}, and in problem.domain from {:.6g} to "
+      "{:.6g}: the test says nothing of the rest",
+      path.string(), problem.symbols.variables[variable], first, last, low,
+      high);
 }
 
 }  // namespace
@@ -41,6 +71,8 @@ GriddedFields read_gridded_fields(const std::filesystem::path& path,
   all.grid.variables = problem.symbols.variables;
   for (size_t v = 0; v < problem.domain.size(); ++v) {
     all.grid.along.push_back(places_inside(problem, v, read.along[v], path));
+    all.grid.along.push_back(inside_interval(problem, v, read.along[v], path));
+    warn_of_gap(problem, v, read.along[v], path);
   }
   all.fields = read.fields;
   return all;

@@ -9,6 +9,7 @@
 #include <numeric>
 
 #include "propagator/core/error.h"
+#include "propagator/core/log.h"
 #include "propagator/data/simulator.h"
 #include "propagator/tasks/reconstruct/scaled_net.h"
 
@@ -134,26 +135,32 @@ models::FieldDomain Reconstruct::domain() const {
 SolveReference::Freedoms Reconstruct::freedoms() const {
   auto all = Solve::freedoms();
   for (const int64_t f : measured_) {
+    if (std::ranges::count(never_read_, f) > 0) continue;
     all[static_cast<size_t>(f)] = pde::Freedom::kNone;
   }
   return all;
 }
 
 void Reconstruct::prepare(int64_t seed, const Runtime& runtime) {
+  std::optional<GriddedFields> truth;
   if (!truth_options_.file.empty()) {
-    const auto truth = read_gridded_fields(truth_options_.file, *problem_);
-    const auto tested =
-        snapshots_of(truth, problem_->time(), truth_options_.snapshots);
-    reference_ = SolveReference(*problem_, eval_options_, freedoms(),
-                                tested.grid, tested.fields);
-    if (sensor_options_.file.empty()) {
-      sensors_ = sensors_on_grid(truth, sensor_options_, measured_, seed);
-    }
-  } else if (sensor_options_.file.empty()) {
-    sensors_ = sensors_of_solution(*problem_, sensor_options_, measured_, seed);
+    truth = read_gridded_fields(truth_options_.file, *problem_);
   }
   if (!sensor_options_.file.empty()) {
     sensors_ = read_readings(*problem_, sensor_options_, measured_, seed);
+    find_never_read();
+  } else if (truth) {
+    sensors_ = sensors_on_grid(*truth, sensor_options_, measured_, seed);
+  } else {
+    sensors_ = sensors_of_solution(*problem_, sensor_options_, measured_, seed);
+  }
+  if (truth) {
+    const auto tested =
+        snapshots_of(*truth, problem_->time(), truth_options_.snapshots);
+    reference_ = SolveReference(*problem_, eval_options_, freedoms(),
+                                tested.grid, tested.fields);
+  } else if (!never_read_.empty()) {
+    reference_ = SolveReference(*problem_, eval_options_, freedoms());
   }
   Solve::prepare(seed, runtime);
   columns_ = torch::tensor(measured_, torch::kInt64);
@@ -171,6 +178,31 @@ void Reconstruct::prepare(int64_t seed, const Runtime& runtime) {
   training_ = on_device(sensors_.training);
   held_out_ = on_device(sensors_.held_out.count() > 0 ? sensors_.held_out
                                                       : sensors_.training);
+}
+
+void Reconstruct::find_never_read() {
+  never_read_.clear();
+  for (const int64_t f : measured_) {
+    bool read = false;
+    for (const auto* some : {&sensors_.training, &sensors_.held_out}) {
+      const auto readings = some->readings.select(1, f);
+      read = read || torch::isfinite(readings).any().item<bool>();
+    }
+    if (read) continue;
+    never_read_.push_back(f);
+    const auto& name = problem_->symbols.fields[static_cast<size_t>(f)];
+    if (predicts_variance()) {
+      throw DataError(
+          fmt::format("{} has no reading of {}, whose variance "
+                      "loss.readings=heteroscedastic asks for",
+                      sensor_options_.file, name),
+          fmt::format(
+              "name the fields that are read in sensors.fields, without {}",
+              name));
+    }
+    log::info("{} has no reading of {}: it follows from the equations",
+              sensor_options_.file, name);
+  }
 }
 
 Reconstruct::Read Reconstruct::on_device(const Sensors& sensors) const {

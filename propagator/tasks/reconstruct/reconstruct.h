@@ -52,6 +52,8 @@ class Reconstruct : public Solve {
     torch::Tensor share;     // scalar, √(M K / readings)
   };
   Read on_device(const Sensors& sensors) const;
+  // Of the fields that may be read. DataError if one must be.
+  void find_never_read();
   void expect_simulator() const;  // ConfigError
   // How far answers are from readings, (M, K), 0 where there are none, and the
   // logarithms of the variances that the network expects, undefined if it says
@@ -76,6 +78,7 @@ class Reconstruct : public Solve {
   // Made by `validate`.
   std::vector<int64_t> measured_;  // fields
   // Made by `prepare`.
+  std::vector<int64_t> never_read_;  // of those, what a file does not have
   SensorSplit sensors_;
   Read training_, held_out_;
   torch::Tensor mean_, spread_;  // (K), of what was read

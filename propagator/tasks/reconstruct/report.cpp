@@ -65,10 +65,12 @@ json Reconstruct::fit_of(models::FieldNet& model, const Read& at) const {
   const auto misfit = misfit_of(model, at);
   const auto error = misfit.error.to(torch::kFloat64).cpu();
   const auto known = at.known.to(torch::kFloat64).cpu();
-  json fit{{"readings", known.sum().item<int64_t>()}};
+  json fit{{"readings", known.sum().item<int64_t>()},
+           {"error", json::object()}};
   for (size_t k = 0; k < measured_.size(); ++k) {
     const auto column = static_cast<int64_t>(k);
-    const auto count = known.select(1, column).sum().clamp_min(1);
+    const auto count = known.select(1, column).sum();
+    if (count.item<double>() == 0) continue;  // it was not read there
     fit["error"][problem_->symbols.fields[static_cast<size_t>(measured_[k])]] =
         (error.select(1, column).square().sum() / count).sqrt().item<double>();
   }

@@ -7,9 +7,7 @@
 #include <cmath>
 
 #include "propagator/core/error.h"
-#include "propagator/core/log.h"
 #include "propagator/core/random.h"
-#include "propagator/data/named_table.h"
 #include "propagator/pde/reference/classical_answer.h"
 #include "propagator/pde/residual/problem_box.h"
 
@@ -19,78 +17,6 @@ namespace {
 using torch::Tensor;
 
 constexpr int64_t kDrawn = 200;  // sensors, if nobody says how many
-
-// A point as a user knows it: "x = 0.5, t = 1".
-std::string text_of(const pde::Problem& problem, const Tensor& point) {
-  std::string text;
-  for (size_t v = 0; v < problem.domain.size(); ++v) {
-    text += fmt::format("{}{} = {:.6g}", v == 0 ? "" : ", ",
-                        problem.symbols.variables[v],
-                        point[static_cast<int64_t>(v)].item<double>());
-  }
-  return text;
-}
-
-void expect_inside(const pde::Problem& problem, const Tensor& points,
-                   const std::string& path) {
-  for (size_t v = 0; v < problem.domain.size(); ++v) {
-    const auto& [low, high] = problem.domain[v];
-    const auto column = points.select(1, static_cast<int64_t>(v));
-    const auto outside = ((column < low) | (column > high)).nonzero();
-    if (outside.numel() == 0) continue;
-    const int64_t first = outside[0][0].item<int64_t>();
-    throw DataError(
-        fmt::format("{}: {} of {} sensors are outside of the domain, the first "
-                    "at {}: {} goes from {:.6g} to {:.6g}",
-                    path, outside.size(0), points.size(0),
-                    text_of(problem, points[first]),
-                    problem.symbols.variables[v], low, high),
-        "leave them out, or widen problem.domain");
-  }
-}
-
-// Readings that contradict one another are kept: there may be noise.
-void warn_of_repeats(const pde::Problem& problem, const Sensors& sensors,
-                     const std::string& path) {
-  const auto [places, place_of, counts] =
-      torch::unique_dim(sensors.points, 0, true, true, true);
-  const int64_t repeats = sensors.count() - places.size(0);
-  if (repeats == 0) return;
-  std::vector<int64_t> first(static_cast<size_t>(places.size(0)), -1);
-  double largest = 0;
-  int64_t where = 0;
-  for (int64_t n = 0; n < sensors.count(); ++n) {
-    auto& known = first[static_cast<size_t>(place_of[n].item<int64_t>())];
-    if (known < 0) {
-      known = n;
-      continue;
-    }
-    const double off = (sensors.readings[n] - sensors.readings[known])
-                           .abs()
-                           .nan_to_num(0)
-                           .max()
-                           .item<double>();
-    if (off > largest) {
-      largest = off;
-      where = n;
-    }
-  }
-  if (largest == 0) {
-    log::warn("{}: {} sensors stand where another does", path, repeats);
-    return;
-  }
-  log::warn(
-      "{}: {} sensors stand where another does, with readings that differ by "
-      "up to {:.3g} (at {}): the answer goes between them",
-      path, repeats, largest, text_of(problem, sensors.points[where]));
-}
-
-SensorSplit split(const Sensors& all, int64_t training, int64_t seed) {
-  const auto order =
-      RandomStream(seed, "sensors/split").permutation(all.count(), 0);
-  const auto cut = order.begin() + training;
-  return {all.rows({order.begin(), cut}), all.rows({cut, order.end()})};
-}
 
 // How many sensors to draw: those that train, and those held out.
 struct Drawn {
@@ -137,62 +63,6 @@ int64_t per_axis(int64_t count, size_t axes) {
 Sensors Sensors::rows(const std::vector<int64_t>& numbers) const {
   const auto chosen = torch::tensor(numbers, torch::kInt64);
   return {points.index_select(0, chosen), readings.index_select(0, chosen)};
-}
-
-SensorSplit read_readings(const pde::Problem& problem,
-                          const SensorOptions& options,
-                          const std::vector<int64_t>& measured, int64_t seed) {
-  const auto& names = problem.symbols.fields;
-  std::vector<std::string> wanted;
-  for (const int64_t f : measured) {
-    wanted.push_back(names[static_cast<size_t>(f)]);
-  }
-  // Fields that were asked for must be there; else those that are.
-  const bool asked = !options.fields.empty();
-  auto needed = problem.symbols.variables;
-  if (asked) needed.insert(needed.end(), wanted.begin(), wanted.end());
-  const auto table = data::read_table(options.file, needed, wanted);
-  Sensors all;
-  all.points = data::blame_file(options.file, [&] {
-    return data::stack_points(table, problem.symbols.variables).flatten(0, -2);
-  });
-  all.readings = torch::full({all.count(), std::ssize(names)}, std::nan(""),
-                             torch::kFloat64);
-  int64_t read = 0, missing = 0;
-  for (const int64_t f : measured) {
-    const auto& name = names[static_cast<size_t>(f)];
-    const auto found = table.find(name);
-    if (found == table.end()) continue;
-    const auto column = found->second.to(torch::kFloat64).flatten();
-    if (column.size(0) != all.count() ||
-        torch::isinf(column).any().item<bool>()) {
-      throw DataError(
-          fmt::format("{}: expected {} readings of {} that are not infinite",
-                      options.file, all.count(), name));
-    }
-    all.readings.select(1, f).copy_(column);
-    missing += torch::isnan(column).sum().item<int64_t>();
-    read += column.size(0);
-  }
-  if (read == missing) {
-    throw DataError(
-        fmt::format("{} has no reading of {}", options.file,
-                    wanted.size() == 1 ? wanted.front() : "any field"),
-        "a column or an array with a field's name holds its readings");
-  }
-  if (missing > 0) {
-    log::info("{}: {} of {} readings are missing (NaN)", options.file, missing,
-              read);
-  }
-  expect_inside(problem, all.points, options.file);
-  warn_of_repeats(problem, all, options.file);
-  int64_t used = all.count();
-  if (options.count > 0) used = std::min(used, options.count);
-  all = split(all, used, seed).training;
-  const auto held_out =
-      std::llround(options.held_out * static_cast<double>(used));
-  // One sensor at least is for training.
-  return split(all, used - std::min<int64_t>(held_out, used - 1), seed);
 }
 
 SensorSplit sensors_on_grid(const GriddedFields& truth,

@@ -25,16 +25,20 @@ struct SensorSplit {
   Sensors training, held_out;
 };
 
-// Readings of these fields in a file, split by the seed. DataError if the file
-// has none of them, or says what cannot be: a point outside the domain, a
-// number that is infinite.
+// Places outside of an interval by no more than this share of it are at its
+// end: numbers that were rounded, as to single precision.
+constexpr double kRounding = 1e-6;
+
+// Readings of these fields in a file, split by the seed; in a .csv an empty
+// cell is a reading that is not there. DataError if the file has none of them,
+// or not one that the options name, or says what cannot be: a point outside the
+// domain, a number that is infinite.
 SensorSplit read_readings(const pde::Problem& problem,
                           const SensorOptions& options,
                           const std::vector<int64_t>& measured, int64_t seed);
 
-// Fields on a grid in a file: each variable's places under its name, and each
-// field's values over all of them, with the variables in the problem's order or
-// the other way round. DataError unless that is so and it is inside the domain.
+// Fields on a grid in a file, in a layout of data/gridded.h. DataError unless
+// it is inside the domain; a warning says how far it does not cover that.
 struct GriddedFields {
   TestGrid grid;
   torch::Tensor fields;  // (N, F)

@@ -125,7 +125,15 @@ TEST_F(TasksSensors, WhatAFileCannotMeanIsSaid) {
   contains(refusal(file("c.csv", "x,u\n0.5,1\n")), "a column named 't'");
   contains(refusal(file("d.csv", "x,t,T\n0.5,1,1\n")),
            "has no reading of any field");
-  contains(refusal(file("e.csv", "x,t,u\n0.5,1,nan\n")), "e.csv: line 2");
+  contains(refusal(file("e.csv", "x,t,u\n0.5,1,nan\n")),
+           "e.csv has no reading of any field");
+  contains(refusal(file("e.csv", "x,t,u\n0.5,1,inf\n")), "e.csv: line 2");
+  contains(refusal(file("e.csv", "x,t,u\n0.5,1,1\n,1,1\n")),
+           "e.csv: line 3, column 1: expected a finite number for 'x', got ''");
+  contains(refusal(file("e.csv", "x,t,u\n0.5,nan,1\n")),
+           "e.csv: line 2, column 2: expected a finite number for 't'");
+  contains(refusal(file("e.csv", "")), "the file ends");
+  contains(refusal(file("e.csv", "x,t,u\n")), "numbers below the names");
   auto named = file("f.csv", "x,t,u\n0.5,1,1\n");
   named.fields = {"q"};
   contains(refusal(named, {1}), "a column named 'q'");
@@ -133,7 +141,23 @@ TEST_F(TasksSensors, WhatAFileCannotMeanIsSaid) {
   data::save_tensors(folder / "g.npz",
                      {{{"x", points}, {"t", points}, {"u", points / 0}}, ""});
   contains(refusal({.file = (folder / "g.npz").string()}),
-           "2 readings of u that are not infinite");
+           "reading 1 of u is infinite");
+  data::save_tensors(folder / "h.npz",
+                     {{{"x", points / 0}, {"t", points}, {"u", points}}, ""});
+  contains(refusal({.file = (folder / "h.npz").string()}),
+           "'x' has a value that is not finite, in row 1");
+}
+
+// 19.9 is 199 steps of 0.1 but for rounding, and 0.1 in single precision is
+// less than in double.
+TEST_F(TasksSensors, PlacesRoundedOverTheEndAreAtTheEnd) {
+  const auto read = read_readings(
+      rod(), file("a.csv", "x,t,u\n1.0000001,-1e-8,1\n0.5,2.000001,1\n"),
+      {0, 1}, 0);
+  EXPECT_EQ(read.training.points.select(1, 0).max().item<double>(), 1);
+  EXPECT_EQ(read.training.points.select(1, 1).min().item<double>(), 0);
+  EXPECT_EQ(read.training.points.select(1, 1).max().item<double>(), 2);
+  EXPECT_NE(refusal(file("b.csv", "x,t,u\n1.00001,0,1\n")), "");
 }
 
 TEST_F(TasksSensors, AReadingThatIsNotThereLeavesTheOthers) {
@@ -141,15 +165,90 @@ TEST_F(TasksSensors, AReadingThatIsNotThereLeavesTheOthers) {
   const auto tensor = [](std::vector<double> values) {
     return torch::tensor(values, torch::kFloat64);
   };
-  data::save_tensors(folder / "some.npz", {{{"x", tensor({0.1, 0.2, 0.3})},
-                                            {"t", tensor({0, 1, 2})},
-                                            {"u", tensor({1, nan, 3})},
-                                            {"q", tensor({nan, 5, nan})}},
-                                           ""});
-  const auto read = read_readings(
-      rod(), {.file = (folder / "some.npz").string(), .held_out = 0}, {0, 1},
-      0);
-  EXPECT_EQ(torch::isfinite(read.training.readings).sum().item<int64_t>(), 3);
+  data::save_tensors(folder / "some.h5", {{{"x", tensor({0.1, 0.2, 0.3})},
+                                           {"t", tensor({0, 1, 2})},
+                                           {"u", tensor({1, nan, 3})},
+                                           {"q", tensor({nan, 5, nan})}},
+                                          ""});
+  const auto of_arrays = read_readings(
+      rod(), {.file = (folder / "some.h5").string(), .held_out = 0}, {0, 1}, 0);
+  testing::Lines lines;
+  const ObserverScope scope(lines);
+  const auto of_text = read_readings(
+      rod(), file("some.csv", "x,t,u,q\n0.1,0,1,\n0.2,1,nan,5\n0.3,2,3,NaN\n"),
+      {0, 1}, 0);
+  EXPECT_EQ(torch::isfinite(of_arrays.training.readings).sum().item<int64_t>(),
+            3);
+  EXPECT_TRUE(torch::equal(of_text.training.points, of_arrays.training.points));
+  EXPECT_TRUE(torch::allclose(of_text.training.readings,
+                              of_arrays.training.readings, 0, 0,
+                              /*equal_nan=*/true));
+  ASSERT_EQ(lines.infos.size(), 1U);
+  EXPECT_NE(lines.infos[0].find("3 of 6 readings are missing"),
+            std::string::npos);
+}
+
+TEST_F(TasksSensors, AFieldWithoutAnyReadingIsAnErrorWhereItWasAskedFor) {
+  auto options = file("a.csv", "x,t,u,q\n0.1,0,1,\n0.2,1,2,nan\n");
+  EXPECT_EQ(read_readings(rod(), options, {0, 1}, 0).training.count(), 2);
+  options.fields = {"u", "q"};
+  EXPECT_NE(refusal(options).find("has no reading of q: all are NaN"),
+            std::string::npos);
+}
+
+TEST_F(TasksSensors, SensorsInOnePlaceThatDisagreeAreToldWithHowFar) {
+  const auto warnings = [&](const std::string& text) {
+    testing::Lines lines;
+    const ObserverScope scope(lines);
+    read_readings(rod(), file("twice.csv", text), {0, 1}, 0);
+    return lines.warnings;
+  };
+  const auto differ =
+      warnings("x,t,u\n0.5,1,1\n0.5,1,1.25\n0.2,1,3\n0.5,1,0.5\n");
+  ASSERT_EQ(differ.size(), 1U);
+  EXPECT_NE(differ[0].find("2 sensors stand where another does, with readings "
+                           "that differ by up to 0.5 (at x = 0.5, t = 1)"),
+            std::string::npos)
+      << differ[0];
+  const auto agree = warnings("x,t,u\n0.5,1,1\n0.5,1,1\n");
+  ASSERT_EQ(agree.size(), 1U);
+  EXPECT_NE(agree[0].find("1 sensors stand where another does"),
+            std::string::npos);
+  EXPECT_TRUE(warnings("x,t,u\n0.5,1,1\n0.5,0.5,2\n").empty());
+}
+
+TEST_F(TasksSensors, MoreThanThereAreAreAllAndIsTold) {
+  auto options = file("few.csv", "x,t,u\n0.5,1,1\n0.25,1,2\n");
+  options.count = 5;
+  testing::Lines lines;
+  const ObserverScope scope(lines);
+  EXPECT_EQ(read_readings(rod(), options, {0, 1}, 0).training.count(), 2);
+  ASSERT_EQ(lines.warnings.size(), 1U);
+  EXPECT_NE(lines.warnings[0].find(
+                "it has 2 sensors, fewer than sensors.count = 5: all are used"),
+            std::string::npos);
+}
+
+// Half of the sensors read nothing: with every seed the ones that train have a
+// reading, or it is said that they have none.
+TEST_F(TasksSensors, WhereNothingIsLeftToTrainItIsSaid) {
+  auto options = file("few.csv", "x,t,u,q\n0.5,1,1,\n0.25,1,,\n");
+  options.held_out = 0.5;
+  int refused = 0;
+  for (int64_t seed = 0; seed < 20; ++seed) {
+    try {
+      const auto read = read_readings(rod(), options, {0, 1}, seed);
+      EXPECT_TRUE(torch::isfinite(read.training.readings).any().item<bool>());
+    } catch (const DataError& error) {
+      ++refused;
+      EXPECT_NE(std::string(error.what())
+                    .find("the 1 sensors that train have no reading"),
+                std::string::npos)
+          << error.what();
+    }
+  }
+  EXPECT_GT(refused, 0);
+  EXPECT_LT(refused, 20);
 }
 
 class TasksGriddedFields : public TasksSensors {
@@ -211,13 +310,40 @@ TEST_F(TasksGriddedFields, GiveTheirNodesToSensors) {
 
 TEST_F(TasksGriddedFields, ThatContradictThemselvesAreRefused) {
   save(u, {0, 1, 0.5});
-  EXPECT_THROW(read(), DataError) << "places that do not rise";
+  const auto order = testing::thrown<DataError>([&] { read(); });
+  EXPECT_NE(order.find("expected numbers of x that rise, got 0.5 behind 1"),
+            std::string::npos)
+      << order;
   save(u, {0, 1, 2});
   EXPECT_THROW(read(), DataError) << "outside of the domain";
   save(u.slice(0, 0, 2).contiguous());
   EXPECT_THROW(read(), DataError) << "too few values";
   save(u / 0);
   EXPECT_THROW(read(), DataError) << "not finite";
+}
+
+TEST_F(TasksGriddedFields, ThatCoverAPartOfTheDomainSaySo) {
+  const auto warnings = [&] {
+    testing::Lines lines;
+    const ObserverScope scope(lines);
+    read();
+    return lines.warnings;
+  };
+  save(u);
+  EXPECT_TRUE(warnings().empty());
+  save(u, {-1e-9, 0.5, 1 + 1e-9});  // rounded: the ends of the domain
+  EXPECT_TRUE(warnings().empty());
+  EXPECT_EQ(read().grid.along[0][0].item<double>(), 0);
+  EXPECT_EQ(read().grid.along[0][2].item<double>(), 1);
+  save(u, {0.125, 0.375, 0.75});  // half a cell at either end is none
+  EXPECT_TRUE(warnings().empty());
+  save(u, {0, 0.25, 0.5});
+  ASSERT_EQ(warnings().size(), 1U);
+  EXPECT_NE(
+      warnings()[0].find("x goes from 0 to 0.5, and in problem.domain "
+                         "from 0 to 1: the test says nothing of the rest"),
+      std::string::npos)
+      << warnings()[0];
 }
 
 }  // namespace
