@@ -20,9 +20,8 @@ File create(const std::filesystem::path& path, MatKind kind) {
 }
 
 void add(const File& file, matvar_t* variable, MatKind kind) {
-  const auto compression = kind == MatKind::kCompressed5
-                               ? MAT_COMPRESSION_ZLIB
-                               : MAT_COMPRESSION_NONE;
+  const auto compression = kind == MatKind::kCompressed5 ? MAT_COMPRESSION_ZLIB
+                                                         : MAT_COMPRESSION_NONE;
   const bool good = variable != nullptr &&
                     Mat_VarWrite(file.get(), variable, compression) == 0;
   Mat_VarFree(variable);
@@ -54,8 +53,9 @@ void write_mat(const std::filesystem::path& path, const data::Tensors& tensors,
     const auto columns = data::with_axes_reversed(array).contiguous();
     const auto [kind_of, type] = type_of(array);
     add(file,
-        Mat_VarCreate(name.c_str(), kind_of, type, static_cast<int>(sides.size()),
-                      sides.data(), columns.data_ptr(), 0),
+        Mat_VarCreate(name.c_str(), kind_of, type,
+                      static_cast<int>(sides.size()), sides.data(),
+                      columns.data_ptr(), 0),
         kind);
   }
 }
@@ -65,8 +65,8 @@ void write_mat_with_others(const std::filesystem::path& path, MatKind kind) {
   size_t one[] = {1, 1}, five[] = {1, 5};
   double number = 2.5, imaginary = -1;
   char text[] = "hello";
-  add(file,
-      Mat_VarCreate("a", MAT_C_DOUBLE, MAT_T_DOUBLE, 2, one, &number, 0), kind);
+  add(file, Mat_VarCreate("a", MAT_C_DOUBLE, MAT_T_DOUBLE, 2, one, &number, 0),
+      kind);
   add(file, Mat_VarCreate("text", MAT_C_CHAR, MAT_T_UTF8, 2, five, text, 0),
       kind);
   mat_complex_split_t both{&number, &imaginary};

@@ -6,8 +6,8 @@
 
 namespace propagator::testing {
 
-// .mat files as MATLAB writes them, by matio; where the library is built without
-// it (data::has_matio), these throw.
+// .mat files as MATLAB writes them, by matio; where the library is built
+// without it (data::has_matio), these throw.
 enum class MatKind { k5, kCompressed5, k73 };
 
 // Arrays of float64, float32, int32 or uint8; (N) becomes N x 1.

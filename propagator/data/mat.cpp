@@ -38,7 +38,7 @@ std::unique_ptr<TensorReader> open_mat73(const fs::path& path) {
   for (const auto& [name, shape] : stored->shapes()) {
     const auto group = name.find('/');
     if (group == std::string::npos && !shape.empty()) {
-      content.tensors[name] = 
+      content.tensors[name] =
           with_axes_reversed(stored->all(name)).contiguous();
     } else {
       unread.insert(name.substr(0, group));  // a struct or a sparse array

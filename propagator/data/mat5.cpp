@@ -182,9 +182,8 @@ Mat5 load_mat5(const fs::path& path) {
                         const std::vector<int64_t>& shape) {
     content.tensors[variable.name] = array_of(variable, shape);
   };
-  visit(path, take, [&](const std::string& name) {
-    content.unread.push_back(name);
-  });
+  visit(path, take,
+        [&](const std::string& name) { content.unread.push_back(name); });
   return content;
 }
 

@@ -55,14 +55,13 @@ class WakeLayout {
     if (variable == kTimes) return dimensions();
     const int64_t axis = number_among(kAxes, variable);
     if (axis >= 0 && axis < dimensions()) return axis;
-    fail(fmt::format("{} has no {}: a file with {} has {} and t", kWakePoints,
-                     variable, kWakePoints,
-                     fmt::join(kAxes.begin(), kAxes.begin() + dimensions(),
-                               ", ")));
+    fail(fmt::format(
+        "{} has no {}: a file with {} has {} and t", kWakePoints, variable,
+        kWakePoints,
+        fmt::join(kAxes.begin(), kAxes.begin() + dimensions(), ", ")));
   }
   Tensor along(int64_t axis) const {
-    return axis == dimensions() ? times_
-                                : places_[static_cast<size_t>(axis)];
+    return axis == dimensions() ? times_ : places_[static_cast<size_t>(axis)];
   }
 
   // A field over the axes of the grid.
@@ -123,13 +122,12 @@ class WakeLayout {
       return;
     }
     throw DataError(
-        fmt::format("{}: the {} points of {} are no grid: they have {} "
-                    "different places{}",
-                    path_.string(), count, kWakePoints,
-                    fmt::join(sizes, " and "),
-                    nodes == static_cast<double>(count)
-                        ? ", and some point comes twice"
-                        : ""),
+        fmt::format(
+            "{}: the {} points of {} are no grid: they have {} "
+            "different places{}",
+            path_.string(), count, kWakePoints, fmt::join(sizes, " and "),
+            nodes == static_cast<double>(count) ? ", and some point comes twice"
+                                                : ""),
         "scattered readings are for sensors.file: a table with a column for "
         "each variable and field");
   }
@@ -180,7 +178,8 @@ const std::vector<std::string>& wake_layout_names() {
   return names;
 }
 
-Gridded from_wake_layout(const Tensors& table, const std::filesystem::path& path,
+Gridded from_wake_layout(const Tensors& table,
+                         const std::filesystem::path& path,
                          const std::vector<std::string>& variables,
                          const std::vector<std::string>& fields) {
   const WakeLayout layout(table, path);
@@ -193,8 +192,7 @@ Gridded from_wake_layout(const Tensors& table, const std::filesystem::path& path
   if (std::ssize(axes) != layout.dimensions() + 1) {
     throw DataError(fmt::format(
         "{}: {} has {} places of each point, and beside t the problem has {}",
-        path.string(), kWakePoints, layout.dimensions(),
-        std::ssize(axes) - 1));
+        path.string(), kWakePoints, layout.dimensions(), std::ssize(axes) - 1));
   }
   std::vector<Tensor> columns;
   for (const auto& field : fields) {

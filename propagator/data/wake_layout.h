@@ -17,7 +17,8 @@ const std::vector<std::string>& wake_layout_names();
 // The table of such a file on its grid. DataError if the points are no grid, if
 // arrays do not fit to one another, and for a variable or a field that the
 // layout does not know.
-Gridded from_wake_layout(const Tensors& table, const std::filesystem::path& path,
+Gridded from_wake_layout(const Tensors& table,
+                         const std::filesystem::path& path,
                          const std::vector<std::string>& variables,
                          const std::vector<std::string>& fields);
 

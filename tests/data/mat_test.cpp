@@ -75,9 +75,10 @@ TEST_P(DataMat, WhatIsNoArrayOfRealNumbersIsNamedUnread) {
 }
 
 TEST_P(DataMat, AFileThatWasCutIsDamaged) {
-  testing::write_mat(path(), {{"a", testing::random({40, 5}, "a")},
-                              {"b", testing::random({7}, "b")}},
-                     GetParam());
+  testing::write_mat(
+      path(),
+      {{"a", testing::random({40, 5}, "a")}, {"b", testing::random({7}, "b")}},
+      GetParam());
   const auto whole = read_file(path());
   for (size_t n = 0; n < whole.size(); n += 1 + whole.size() / 60) {
     // Behind the last number of the last array there may be nothing of HDF5.

@@ -43,13 +43,10 @@ class DataWakeLayout : public ::testing::Test {
             {"p_star", list(p_)}};
   }
   Gridded as_our_own() const {
-    save_tensors(folder_ / "own.h5", {{{"x", x_},
-                                       {"y", y_},
-                                       {"t", t_},
-                                       {"u", u_},
-                                       {"v", v_},
-                                       {"p", p_}},
-                                      ""});
+    save_tensors(
+        folder_ / "own.h5",
+        {{{"x", x_}, {"y", y_}, {"t", t_}, {"u", u_}, {"v", v_}, {"p", p_}},
+         ""});
     return read_gridded(folder_ / "own.h5", kWakeVariables, kWakeFields);
   }
   static void expect_same(const Gridded& a, const Gridded& b) {
@@ -60,9 +57,10 @@ class DataWakeLayout : public ::testing::Test {
     EXPECT_TRUE(torch::equal(a.fields, b.fields));
   }
   // What reading these arrays says.
-  std::string refusal(const Tensors& arrays,
-                      const std::vector<std::string>& variables = kWakeVariables,
-                      const std::vector<std::string>& fields = kWakeFields) const {
+  std::string refusal(
+      const Tensors& arrays,
+      const std::vector<std::string>& variables = kWakeVariables,
+      const std::vector<std::string>& fields = kWakeFields) const {
     save_tensors(folder_ / "bad.h5", {arrays, ""});
     return thrown<DataError>(
         [&] { read_gridded(folder_ / "bad.h5", variables, fields); });
@@ -82,7 +80,8 @@ TEST_F(DataWakeLayout, PointsInAnyOrderAreTheSameGrid) {
   for (const auto order :
        {Order::kXFastest, Order::kYFastest, Order::kShuffled}) {
     save_tensors(folder_ / "wake.h5", {as_points(order), ""});
-    expect_same(read_gridded(folder_ / "wake.h5", kWakeVariables, kWakeFields), own);
+    expect_same(read_gridded(folder_ / "wake.h5", kWakeVariables, kWakeFields),
+                own);
   }
 }
 
@@ -93,7 +92,8 @@ TEST_F(DataWakeLayout, TheMatFilesOfMatlabAreTheSameGrid) {
                           testing::MatKind::k73}) {
     for (const auto order : {Order::kXFastest, Order::kYFastest}) {
       testing::write_mat(folder_ / "wake.mat", as_points(order), kind);
-      expect_same(read_gridded(folder_ / "wake.mat", kWakeVariables, kWakeFields), own);
+      expect_same(
+          read_gridded(folder_ / "wake.mat", kWakeVariables, kWakeFields), own);
     }
   }
 }
@@ -114,7 +114,8 @@ TEST_F(DataWakeLayout, PlacesThatDifferByRoundingAreTheSame) {
   auto arrays = as_points(Order::kShuffled);
   arrays["X_star"] += 1e-9 * testing::random({20, 2}, "rounding");
   save_tensors(folder_ / "wake.h5", {arrays, ""});
-  const auto read = read_gridded(folder_ / "wake.h5", kWakeVariables, kWakeFields);
+  const auto read =
+      read_gridded(folder_ / "wake.h5", kWakeVariables, kWakeFields);
   EXPECT_EQ(read.shape(), (std::vector<int64_t>{5, 4, 3}));
   EXPECT_TRUE(torch::equal(read.fields, as_our_own().fields));
   EXPECT_TRUE(testing::near(read.along[0], x_, {0, 1e-8}));
@@ -127,7 +128,8 @@ TEST_F(DataWakeLayout, OneTimeIsATime) {
   arrays["U_star"] = arrays.at("U_star").select(2, 0).contiguous();
   arrays["p_star"] = arrays.at("p_star").slice(1, 0, 1).contiguous();
   save_tensors(folder_ / "wake.h5", {arrays, ""});
-  const auto read = read_gridded(folder_ / "wake.h5", kWakeVariables, kWakeFields);
+  const auto read =
+      read_gridded(folder_ / "wake.h5", kWakeVariables, kWakeFields);
   EXPECT_TRUE(
       torch::equal(read.fields.select(1, 1), v_.select(2, 0).flatten()));
 }

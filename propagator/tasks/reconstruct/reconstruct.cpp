@@ -113,6 +113,7 @@ std::vector<std::string> Reconstruct::inspect() {
   auto lines = Solve::inspect();
   std::vector<std::string> names;
   for (const int64_t f : measured_) {
+    if (std::ranges::count(never_read_, f) > 0) continue;
     names.push_back(problem_->symbols.fields[static_cast<size_t>(f)]);
   }
   lines.push_back(

@@ -101,9 +101,10 @@ Tensor readings_of(const Tensor& array, const std::string& field,
                    int64_t sensors, const std::string& path) {
   const auto readings = array.to(torch::kFloat64).flatten();
   if (readings.size(0) != sensors) {
-    throw DataError(fmt::format("{}: expected a reading of {} for each of {} "
-                                "sensors, got {}",
-                                path, field, sensors, readings.size(0)));
+    throw DataError(
+        fmt::format("{}: expected a reading of {} for each of {} "
+                    "sensors, got {}",
+                    path, field, sensors, readings.size(0)));
   }
   const auto infinite = torch::isinf(readings).nonzero();
   if (infinite.numel() > 0) {
@@ -155,9 +156,10 @@ SensorSplit divide(const pde::Problem& problem, const Sensors& all,
                    const SensorOptions& options, int64_t seed) {
   int64_t used = all.count();
   if (options.count > used) {
-    log::warn("{}: it has {} sensors, fewer than sensors.count = {}: all are "
-              "used",
-              options.file, used, options.count);
+    log::warn(
+        "{}: it has {} sensors, fewer than sensors.count = {}: all are "
+        "used",
+        options.file, used, options.count);
   } else if (options.count > 0) {
     used = options.count;
   }
@@ -169,10 +171,9 @@ SensorSplit divide(const pde::Problem& problem, const Sensors& all,
       split(chosen, used - std::min<int64_t>(held_out, used - 1), seed);
   const auto read = fields_read(all), trains = fields_read(parts.training);
   if (std::ranges::count(trains, true) == 0) {
-    throw DataError(
-        fmt::format("{}: the {} sensors that train have no reading",
-                    options.file, parts.training.count()),
-        "lower sensors.held_out, or raise sensors.count");
+    throw DataError(fmt::format("{}: the {} sensors that train have no reading",
+                                options.file, parts.training.count()),
+                    "lower sensors.held_out, or raise sensors.count");
   }
   for (size_t f = 0; f < read.size(); ++f) {
     if (!read[f] || trains[f]) continue;
