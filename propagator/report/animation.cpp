@@ -61,41 +61,61 @@ int64_t width_of(const Numbers& texts) {
   return width;
 }
 
-// Where everything lies; the same for all frames of a series.
+// Where everything lies; the same for all frames of a series. Cases stand below
+// one another, their panels in columns.
 struct FrameLayout {
   int64_t cell, field_width, field_height;
-  int64_t column, height;    // the room of a panel
-  Numbers values, errors;    // beside the bars
-  std::array<int64_t, 3> x;  // of the panels' rooms
+  int64_t column, height;  // the room of a panel
+  std::vector<int64_t> x;  // of the panels' rooms
   int64_t value_bar, error_bar, right;
-  int64_t title_y, panel_y, time_y, progress_y;
+  struct Case {
+    Numbers values, errors;  // beside the bars
+    int64_t name_y, title_y = 0, panel_y = 0;
+  };
+  std::vector<Case> cases;
+  int64_t time_y, progress_y;
   int64_t image_width, image_height;
 };
 
-FrameLayout layout_of(const FieldSeries& series, const FieldRange& range) {
-  const int64_t rows = series.truth.size(2), columns = series.truth.size(3);
+// Bars and numbers behind the panels.
+void place_columns(FrameLayout& at, bool has_truth) {
+  int64_t values = 0, errors = 0;
+  for (const auto& one : at.cases) {
+    values = std::max(values, width_of(one.values));
+    errors = std::max(errors, width_of(one.errors));
+  }
+  constexpr int64_t kBarRoom = kBarGap + kBarWidth + kTickWidth + kNumberGap;
+  at.x = {kMargin};
+  if (has_truth) at.x.push_back(at.x[0] + at.column + kGap);
+  at.value_bar = at.x.back() + at.column + kBarGap;
+  at.right = at.x.back() + at.column + kBarRoom + values;
+  if (!has_truth) return;
+  at.x.push_back(at.right + 2 * kGap);
+  at.error_bar = at.x.back() + at.column + kBarGap;
+  at.right = at.x.back() + at.column + kBarRoom + errors;
+}
+
+FrameLayout layout_of(const FieldSeries& series,
+                      const std::vector<ShownCase>& cases) {
+  const int64_t rows = series.prediction.size(2);
+  const int64_t columns = series.prediction.size(3);
   FrameLayout at{};
   at.cell = std::max<int64_t>(1, kPanel / std::max(rows, columns));
   at.field_width = columns * at.cell;
   at.field_height = rows * at.cell;
   at.column = std::max(at.field_width, Image::text_width(kTitles[1]));
   at.height = std::max(at.field_height, 3 * Image::text_height());
-  at.values = numbers(range.low, range.high);
-  at.errors = numbers(-range.error, range.error);
-
-  const auto bar_room = [](const Numbers& texts) {
-    return kBarGap + kBarWidth + kTickWidth + kNumberGap + width_of(texts);
-  };
-  at.x[0] = kMargin;
-  at.x[1] = at.x[0] + at.column + kGap;
-  at.value_bar = at.x[1] + at.column + kBarGap;
-  at.x[2] = at.x[1] + at.column + bar_room(at.values) + 2 * kGap;
-  at.error_bar = at.x[2] + at.column + kBarGap;
-  at.right = at.x[2] + at.column + bar_room(at.errors);
-
-  at.title_y = kMargin + Image::text_height() + kLineGap;
-  at.panel_y = at.title_y + Image::text_height() + kLineGap / 2;
-  at.time_y = at.panel_y + at.height + kLineGap + kCapital / 2;
+  int64_t y = kMargin;
+  for (const auto& [index, range] : cases) {
+    FrameLayout::Case one{numbers(range.low, range.high),
+                          numbers(-range.error, range.error), y};
+    one.title_y = one.name_y + Image::text_height() + kLineGap;
+    one.panel_y = one.title_y + Image::text_height() + kLineGap / 2;
+    y = one.panel_y + at.height + kLineGap + kCapital / 2;
+    at.cases.push_back(std::move(one));
+  }
+  place_columns(at, series.truth.defined());
+  at.time_y = y;
   at.progress_y = at.time_y + Image::text_height() + kLineGap / 2;
 
   // Even numbers, for videos that store colours at half the resolution.
@@ -115,30 +135,68 @@ std::string fitted(std::string text, int64_t width) {
   return text + "...";
 }
 
-void draw_panel(Image& image, const FrameLayout& at, size_t panel,
-                const torch::Tensor& values, Scale scale, double low,
-                double high) {
-  const std::string title = kTitles[panel];
-  image.text(at.x[panel] + (at.column - Image::text_width(title)) / 2,
-             at.title_y, title, kText);
-  const int64_t x = at.x[panel] + (at.column - at.field_width) / 2;
-  const int64_t y = at.panel_y + (at.height - at.field_height) / 2;
+// Values as a panel: which title, in which column, at which height, and how.
+struct ShownPanel {
+  const char* title;
+  int64_t x, title_y, panel_y;
+  Scale scale;
+  double low, high;
+};
+
+void draw_panel(Image& image, const FrameLayout& at, const ShownPanel& panel,
+                const torch::Tensor& values) {
+  const int64_t over = (at.column - Image::text_width(panel.title)) / 2;
+  image.text(panel.x + over, panel.title_y, panel.title, kText);
+  const int64_t x = panel.x + (at.column - at.field_width) / 2;
+  const int64_t y = panel.panel_y + (at.height - at.field_height) / 2;
   image.rectangle(x - 1, y - 1, at.field_width + 2, at.field_height + 2,
                   kFrame);
-  image.field(x, y, at.cell, values, scale, low, high);
+  image.field(x, y, at.cell, values, panel.scale, panel.low, panel.high);
 }
 
-void draw_bar(Image& image, const FrameLayout& at, int64_t x, Scale scale,
-              const Numbers& texts) {
-  image.rectangle(x - 1, at.panel_y - 1, kBarWidth + 2, at.height + 2, kFrame);
-  image.colour_bar(x, at.panel_y, kBarWidth, at.height, scale);
+void draw_bar(Image& image, const FrameLayout& at, int64_t x, int64_t panel_y,
+              Scale scale, const Numbers& texts) {
+  image.rectangle(x - 1, panel_y - 1, kBarWidth + 2, at.height + 2, kFrame);
+  image.colour_bar(x, panel_y, kBarWidth, at.height, scale);
   const int64_t right = x + kBarWidth;
   for (int64_t n = 0; n < 3; ++n) {
-    const int64_t y = at.panel_y + (2 - n) * (at.height - 1) / 2;
+    const int64_t y = panel_y + (2 - n) * (at.height - 1) / 2;
     image.rectangle(right, y, kTickWidth, 1, kFrame);
     image.text(right + kTickWidth + kNumberGap, y - kCapital / 2,
                texts[static_cast<size_t>(n)], kText);
   }
+}
+
+// Name, panels and bars of one case.
+void draw_case(Image& image, const FieldSeries& series, const FrameLayout& at,
+               const FrameLayout::Case& place, const ShownCase& shown,
+               int64_t frame) {
+  const auto in_float64 = [&](const torch::Tensor& fields) {
+    return fields[shown.index][frame].detach().to(torch::kCPU, torch::kFloat64);
+  };
+  const auto& range = shown.range;
+  image.text(kMargin, place.name_y,
+             fitted(series.title(shown.index), at.right - kMargin), kText);
+  const auto draw = [&](size_t column, const char* title, Scale scale,
+                        double low, double high, const torch::Tensor& values) {
+    draw_panel(
+        image, at,
+        {title, at.x[column], place.title_y, place.panel_y, scale, low, high},
+        values);
+  };
+  using enum Scale;
+  const auto prediction = in_float64(series.prediction);
+  draw_bar(image, at, at.value_bar, place.panel_y, kSequential, place.values);
+  if (!series.truth.defined()) {
+    draw(0, kTitles[1], kSequential, range.low, range.high, prediction);
+    return;
+  }
+  const auto truth = in_float64(series.truth);
+  draw(0, kTitles[0], kSequential, range.low, range.high, truth);
+  draw(1, kTitles[1], kSequential, range.low, range.high, prediction);
+  draw(2, kTitles[2], kDiverging, -range.error, range.error,
+       prediction - truth);
+  draw_bar(image, at, at.error_bar, place.panel_y, kDiverging, place.errors);
 }
 
 double rate_of(size_t frames) {
@@ -152,9 +210,9 @@ std::string_view bytes_of(const Image& image) {
 
 // FileError if ffmpeg cannot do it.
 void write_video(const fs::path& path, const fs::path& ffmpeg,
-                 const FieldSeries& series, const FieldRange& range,
-                 int64_t index) {
-  const FrameLayout at = layout_of(series, range);
+                 const FieldSeries& series,
+                 const std::vector<ShownCase>& cases) {
+  const FrameLayout at = layout_of(series, cases);
   write_atomically(path, [&](const fs::path& temporary) {
     Process encoder(ffmpeg,
                     {"-loglevel",
@@ -184,7 +242,7 @@ void write_video(const fs::path& path, const fs::path& ffmpeg,
     bool reading = true;
     for (size_t t = 0; reading && t < series.times.size(); ++t) {
       reading = encoder.write(
-          bytes_of(draw_frame(series, range, index, static_cast<int64_t>(t))));
+          bytes_of(draw_frame(series, cases, static_cast<int64_t>(t))));
     }
     const auto [status, output] = encoder.wait();
     if (!reading || status != 0) {
@@ -195,28 +253,14 @@ void write_video(const fs::path& path, const fs::path& ffmpeg,
 
 }  // namespace
 
-Image draw_frame(const FieldSeries& series, const FieldRange& range,
-                 int64_t index, int64_t frame) {
-  const auto in_float64 = [&](const torch::Tensor& fields) {
-    return fields[index][frame].detach().to(torch::kCPU, torch::kFloat64);
-  };
-  const auto truth = in_float64(series.truth);
-  const auto prediction = in_float64(series.prediction);
-  const FrameLayout at = layout_of(series, range);
+Image draw_frame(const FieldSeries& series, const std::vector<ShownCase>& cases,
+                 int64_t frame) {
+  const FrameLayout at = layout_of(series, cases);
   const int64_t width = at.right - kMargin;
   Image image(at.image_width, at.image_height);
-
-  const std::string& name = series.cases[static_cast<size_t>(index)];
-  image.text(kMargin, kMargin, fitted(series.label() + ", " + name, width),
-             kText);
-  draw_panel(image, at, 0, truth, Scale::kSequential, range.low, range.high);
-  draw_panel(image, at, 1, prediction, Scale::kSequential, range.low,
-             range.high);
-  draw_panel(image, at, 2, prediction - truth, Scale::kDiverging, -range.error,
-             range.error);
-  draw_bar(image, at, at.value_bar, Scale::kSequential, at.values);
-  draw_bar(image, at, at.error_bar, Scale::kDiverging, at.errors);
-
+  for (size_t n = 0; n < cases.size(); ++n) {
+    draw_case(image, series, at, at.cases[n], cases[n], frame);
+  }
   const double time = series.times[static_cast<size_t>(frame)];
   image.text(kMargin, at.time_y,
              fitted(fmt::format("{} = {:.6g}", series.time_label, time), width),
@@ -229,13 +273,17 @@ Image draw_frame(const FieldSeries& series, const FieldRange& range,
   return image;
 }
 
-fs::path write_animation(const FieldSeries& series, int64_t index,
+fs::path write_animation(const FieldSeries& series,
+                         const std::vector<int64_t>& indices,
                          const fs::path& stem) {
-  const FieldRange range = range_of(series, index);
+  std::vector<ShownCase> cases;
+  for (const int64_t index : indices) {
+    cases.push_back({index, range_of(series, index)});
+  }
   if (const auto ffmpeg = find_program("ffmpeg"); !ffmpeg.empty()) {
     const fs::path video = fs::path(stem) += ".mp4";
     try {
-      write_video(video, ffmpeg, series.thinned(kVideoFrames), range, index);
+      write_video(video, ffmpeg, series.thinned(kVideoFrames), cases);
       return video;
     } catch (const FileError& error) {
       log::warn("{} could not be made: {}", video.string(), error.what());
@@ -245,7 +293,7 @@ fs::path write_animation(const FieldSeries& series, int64_t index,
   const FieldSeries few = series.thinned(kPngFrames);
   std::vector<Image> frames;
   for (size_t t = 0; t < few.times.size(); ++t) {
-    frames.push_back(draw_frame(few, range, index, static_cast<int64_t>(t)));
+    frames.push_back(draw_frame(few, cases, static_cast<int64_t>(t)));
   }
   const fs::path picture = fs::path(stem) += ".png";
   write_animated_png(picture, frames, rate_of(frames.size()));

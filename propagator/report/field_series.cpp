@@ -23,7 +23,9 @@ FieldSeries FieldSeries::thinned(int64_t most) const {
     few.times.push_back(times[static_cast<size_t>(kept.back())]);
   }
   const auto frames = torch::tensor(kept, torch::kInt64);
-  few.truth = truth.index_select(1, frames.to(truth.device()));
+  if (truth.defined()) {
+    few.truth = truth.index_select(1, frames.to(truth.device()));
+  }
   few.prediction = prediction.index_select(1, frames.to(prediction.device()));
   return few;
 }
@@ -35,8 +37,9 @@ FieldRange range_of(const FieldSeries& series, int64_t index) {
   const auto finite = [](const torch::Tensor& values) {
     return values.masked_select(values.isfinite());
   };
-  const auto truth = in_float64(series.truth);
   const auto prediction = in_float64(series.prediction);
+  const bool has_truth = series.truth.defined();
+  const auto truth = has_truth ? in_float64(series.truth) : prediction;
 
   FieldRange range{0, 0, 0};
   const auto values = finite(torch::stack({truth, prediction}));
@@ -53,7 +56,7 @@ FieldRange range_of(const FieldSeries& series, int64_t index) {
     range.high += half;
   }
   // No error at all is white on the field's own scale.
-  if (range.error == 0) range.error = range.high - range.low;
+  if (has_truth && range.error == 0) range.error = range.high - range.low;
   return range;
 }
 

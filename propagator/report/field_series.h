@@ -20,18 +20,24 @@ struct Axis {
 // A field that changes in time, as it is and as it was computed, for a few
 // cases: what panels, the animation, the explorer and ParaView show.
 struct FieldSeries {
-  std::string quantity = "";  // "temperature"
-  std::string unit = "";      // "K"; empty for a number without one
+  // "temperature"; empty where cases are quantities themselves, as u and v.
+  std::string quantity = "";
+  std::string unit = "";  // "K"; empty for a number without one
   std::string time_label = "frame";
   std::vector<double> times = {};       // T
   std::vector<std::string> cases = {};  // N names
   Axis x = {}, y = {};
-  torch::Tensor truth = {};       // (N, T, R, C)
+  torch::Tensor truth = {};       // (N, T, R, C); undefined: not known
   torch::Tensor prediction = {};  // (N, T, R, C)
 
   // "temperature (K)"
   std::string label() const {
     return unit.empty() ? quantity : quantity + " (" + unit + ")";
+  }
+  // "temperature (K), plate 1"
+  std::string title(int64_t index) const {
+    const auto& name = cases[static_cast<size_t>(index)];
+    return quantity.empty() ? name : label() + ", " + name;
   }
   // The same with at most `most` frames, first and last included.
   FieldSeries thinned(int64_t most) const;
@@ -50,7 +56,7 @@ struct GridSeries {
 };
 
 // Smallest and largest value of truth and prediction together in one case, and
-// the largest |error|. A range without extent is widened.
+// the largest |error|, 0 without a truth. A range without extent is widened.
 struct FieldRange {
   double low, high, error;
 };

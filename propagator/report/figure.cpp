@@ -6,11 +6,20 @@
 namespace propagator::report {
 namespace {
 
+// All that a panel has colours for, cells and points.
+torch::Tensor coloured(const Panel& panel) {
+  auto all = torch::tensor(panel.dots.values, torch::kFloat64);
+  if (panel.values.defined()) {
+    all = torch::cat(
+        {all, panel.values.to(torch::kCPU, torch::kFloat64).flatten()});
+  }
+  return all.masked_select(all.isfinite());
+}
+
 std::pair<double, double> log_limits(const PanelRow& row) {
   double low = std::numeric_limits<double>::infinity(), high = 0;
   for (const auto& panel : row.panels) {
-    if (!panel.values.defined()) continue;
-    const auto values = panel.values.masked_select(panel.values.isfinite());
+    const auto values = coloured(panel);
     if (!(values > 0).any().item<bool>()) continue;
     low = std::min(low, values.square().mean().sqrt().item<double>() / 10);
     high = std::max(high, values.max().item<double>());
@@ -31,8 +40,7 @@ std::pair<double, double> limits(const PanelRow& row) {
   if (row.log) return log_limits(row);
   double low = std::numeric_limits<double>::infinity(), high = -low;
   for (const auto& panel : row.panels) {
-    if (!panel.values.defined()) continue;
-    const auto values = panel.values.masked_select(panel.values.isfinite());
+    const auto values = coloured(panel);
     if (values.numel() == 0) continue;
     low = std::min(low, values.min().item<double>());
     high = std::max(high, values.max().item<double>());

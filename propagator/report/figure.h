@@ -42,12 +42,22 @@ struct BarChart {
   std::vector<Bars> bars = {};
 };
 
+// Points over a panel, at places on its axes.
+struct Dots {
+  std::vector<double> x = {}, y = {};
+  // Colours on the scale of the row, NaN for a point without one; none of any:
+  // small points that leave the panel to be seen.
+  std::vector<double> values = {};
+};
+
 // A matrix as colours. Row 0 is drawn at the top; NaN cells are grey.
 struct Panel {
   std::string title = "";
   torch::Tensor values = {};  // (R, C); undefined: the place stays empty
   std::vector<std::pair<double, double>> outline = {};  // a line drawn over it
   std::vector<double> rulers = {};  // x of white lines from top to bottom
+  Dots dots = {};
+  std::optional<std::pair<double, double>> cross = {};  // one place to point at
 };
 
 // Panels beside one another on one scale, with its colour bar.

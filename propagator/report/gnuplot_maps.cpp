@@ -2,6 +2,8 @@
 
 #include <algorithm>
 #include <cmath>
+#include <limits>
+#include <numeric>
 
 #include "propagator/report/gnuplot_script.h"
 
@@ -171,18 +173,62 @@ std::string panel_commands(const HeatMaps& maps, const MapsLayout& at,
                     lowest ? "%g" : "", column == 0 ? "%g" : "");
 }
 
+// A value as a row's scale takes it: zero has no logarithm, and is drawn as the
+// low end.
+std::string on_scale(const PanelRow& row) {
+  if (!row.log) return "3";
+  return fmt::format("($3<{0}?{0}:$3)", plain(limits(row).first));
+}
+
+// Points over a panel. The largest values come last, so that none is hidden by
+// those below it.
+std::string dots_command(const PanelRow& row, const Dots& dots,
+                         GnuplotScript& script) {
+  std::vector<size_t> order(dots.x.size());
+  std::iota(order.begin(), order.end(), size_t{0});
+  if (dots.values.empty()) {
+    std::string rows;
+    for (const size_t n : order) {
+      rows += fmt::format("{}\t{}\n", plain(dots.x[n]), plain(dots.y[n]));
+    }
+    // White with a dark rim is seen on every colour.
+    return fmt::format(
+        ", \\\n     data index {0} using 1:2 with points pt 7 ps 0.42 lc rgb "
+        "'#222222', \\\n     data index {0} using 1:2 with points pt 7 ps 0.26 "
+        "lc rgb '#ffffff'",
+        script.block("points", {"x", "y"}, rows));
+  }
+  std::ranges::stable_sort(order, {}, [&](size_t n) {
+    return std::isfinite(dots.values[n])
+               ? dots.values[n]
+               : -std::numeric_limits<double>::infinity();
+  });
+  std::string with, without;
+  for (const size_t n : order) {
+    const bool known = std::isfinite(dots.values[n]);
+    (known ? with : without) +=
+        fmt::format("{}\t{}\t{}\n", plain(dots.x[n]), plain(dots.y[n]),
+                    plain(dots.values[n]));
+  }
+  const std::vector<std::string> columns{"x", "y", "value"};
+  const auto rings = script.block("points without a value", columns, without);
+  const auto points = script.block("points", columns, with);
+  return fmt::format(
+      ", \\\n     data index {} using 1:2 with points pt 6 ps 0.3 lc rgb "
+      "'#8a8a8a', \\\n     data index {} using 1:2:{} with points pt 7 ps 0.55 "
+      "lc palette",
+      rings, points, on_scale(row));
+}
+
 std::string plot_command(const HeatMaps& maps, const PanelRow& row,
                          const Panel& panel, GnuplotScript& script) {
   const Cells x(maps.x, panel.values.size(1)), y(maps.y, panel.values.size(0));
   const auto block = script.block(fmt::format("{} {}", row.label, panel.title),
                                   /*columns=*/{}, matrix_rows(panel.values));
-  // Zero has no logarithm: it is drawn as the low end.
-  const auto value =
-      row.log ? fmt::format("($3<{0}?{0}:$3)", plain(limits(row).first)) : "3";
   auto text = fmt::format(
       "plot data index {} matrix using ({}+{}*$1):({}+{}*$2):{} with image",
       block, plain(x.first), plain(x.step), plain(y.first), plain(y.step),
-      value);
+      on_scale(row));
   if (!panel.outline.empty()) {
     std::string points;
     for (const auto& [px, py] : panel.outline) {
@@ -191,6 +237,15 @@ std::string plot_command(const HeatMaps& maps, const PanelRow& row,
     text += fmt::format(
         ", \\\n     data index {} using 1:2 with lines lw 1.5 lc rgb '{}'",
         script.block("outline", {"x", "y"}, points), hex(series_colour(1)));
+  }
+  if (!panel.dots.x.empty()) text += dots_command(row, panel.dots, script);
+  if (panel.cross) {
+    const auto place = fmt::format("{}\t{}\n", plain(panel.cross->first),
+                                   plain(panel.cross->second));
+    text += fmt::format(
+        ", \\\n     data index {} using 1:2 with points pt 2 ps 1.3 lw 2.2 lc "
+        "rgb '#d40000'",
+        script.block("cross", {"x", "y"}, place));
   }
   return text + "\n";
 }

@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <cmath>
 #include <nlohmann/json.hpp>
 
@@ -19,6 +20,16 @@ using nlohmann::json;
 
 // A page stays small enough to be sent by mail.
 constexpr int64_t kExplorerFrames = 101;
+constexpr int64_t kExplorerBytes = 3'000'000;
+
+// As many frames as there is room for, two at least.
+int64_t explorer_frames(const FieldSeries& series) {
+  const auto& all = series.prediction;
+  const int64_t kinds = series.truth.defined() ? 2 : 1;
+  const int64_t bytes = all.size(0) * all.size(2) * all.size(3) * kinds *
+                        static_cast<int64_t>(sizeof(uint16_t));
+  return std::clamp<int64_t>(kExplorerBytes / bytes, 2, kExplorerFrames);
+}
 
 json to_json(const Axis& axis) {
   return {{"label", axis.label}, {"first", axis.first}, {"last", axis.last}};
@@ -138,13 +149,14 @@ void Report::figure(const std::string& name, const Figure& figure,
       Place{name, caption, !std::holds_alternative<HeatMaps>(figure), width});
 }
 
-void Report::animation(const FieldSeries& series, int64_t index,
+void Report::animation(const FieldSeries& series,
+                       const std::vector<int64_t>& cases,
                        const std::string& name, const std::string& caption) {
   for (const char* ending : {".mp4", ".png"}) {
     std::error_code ignored;
     fs::remove(figures_.path() / (name + ending), ignored);
   }
-  const auto file = write_animation(series, index, figures_.path() / name);
+  const auto file = write_animation(series, cases, figures_.path() / name);
   if (file.empty()) {
     html(
         "<p class=\"missing\">There is no animation: this machine has neither "
@@ -165,26 +177,35 @@ void Report::animation(const FieldSeries& series, int64_t index,
 }
 
 void Report::explorer(const FieldSeries& all) {
-  const auto series = all.thinned(kExplorerFrames);
-  json data{{"quantity", series.quantity}, {"label", series.label()},
-            {"unit", series.unit},         {"time_label", series.time_label},
-            {"times", series.times},       {"x", to_json(series.x)},
-            {"y", to_json(series.y)},      {"rows", series.truth.size(2)},
-            {"cols", series.truth.size(3)}};
-  for (int64_t n = 0; n < series.truth.size(0); ++n) {
+  const auto series = all.thinned(explorer_frames(all));
+  const bool has_truth = series.truth.defined();
+  json data{{"quantity", series.quantity},
+            {"label", series.label()},
+            {"unit", series.unit},
+            {"time_label", series.time_label},
+            {"times", series.times},
+            {"x", to_json(series.x)},
+            {"y", to_json(series.y)},
+            {"rows", series.prediction.size(2)},
+            {"cols", series.prediction.size(3)},
+            {"has_truth", has_truth}};
+  for (int64_t n = 0; n < series.prediction.size(0); ++n) {
     const auto range = range_of(series, n);
-    const auto truth = series.truth[n];
-    // The error is kept by itself: it is often smaller than a step of the
-    // truth's sixteen bits.
-    data["cases"].push_back(
-        {{"name", series.cases[n]},
-         {"low", range.low},
-         {"high", range.high},
-         {"error", range.error},
-         {"truth", quantised<uint16_t>(truth, range.low, range.high, 65535)},
-         {"difference",
-          quantised<uint16_t>(series.prediction[n] - truth, -range.error,
-                              range.error, 65535)}});
+    // "values" are the truth where there is one. The error is kept by itself:
+    // it is often smaller than a step of the truth's sixteen bits.
+    const auto& values = has_truth ? series.truth : series.prediction;
+    json one{{"name", series.cases[static_cast<size_t>(n)]},
+             {"low", range.low},
+             {"high", range.high},
+             {"error", range.error},
+             {"values",
+              quantised<uint16_t>(values[n], range.low, range.high, 65535)}};
+    if (has_truth) {
+      one["difference"] =
+          quantised<uint16_t>(series.prediction[n] - series.truth[n],
+                              -range.error, range.error, 65535);
+    }
+    data["cases"].push_back(std::move(one));
   }
   html(
       fmt::format("<div class=\"explorer\" data-kind=\"fields\">"

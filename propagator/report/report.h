@@ -47,8 +47,8 @@ class Report {
 
   void figure(const std::string& name, const Figure& figure,
               const std::string& caption);
-  // Case `index` as an animation.
-  void animation(const FieldSeries& series, int64_t index,
+  // Some cases, below one another, as an animation.
+  void animation(const FieldSeries& series, const std::vector<int64_t>& cases,
                  const std::string& name, const std::string& caption);
   // Fields to inspect node by node, time by time.
   void explorer(const FieldSeries& series);

@@ -54,7 +54,7 @@ bool shows(const Image& image, int64_t cell, const torch::Tensor& field,
 TEST(ReportAnimation, FrameShowsTheThreeFields) {
   const auto series = example(3);
   const auto range = range_of(series, 1);
-  const Image image = draw_frame(series, range, 1, 2);
+  const Image image = draw_frame(series, {{1, range}}, 2);
   const auto truth = series.truth[1][2], prediction = series.prediction[1][2];
   EXPECT_TRUE(
       shows(image, 260 / 30, truth, Scale::kSequential, range.low, range.high));
@@ -66,12 +66,39 @@ TEST(ReportAnimation, FrameShowsTheThreeFields) {
                      range.low, range.high));
 }
 
+TEST(ReportAnimation, CasesStandBelowOneAnotherEachOnItsOwnScale) {
+  auto series = example(2);
+  series.truth[1] *= 5;
+  const auto first = range_of(series, 0), second = range_of(series, 1);
+  const Image image = draw_frame(series, {{0, first}, {1, second}}, 1);
+  EXPECT_TRUE(shows(image, 260 / 30, series.truth[0][1], Scale::kSequential,
+                    first.low, first.high));
+  EXPECT_TRUE(shows(image, 260 / 30, series.truth[1][1], Scale::kSequential,
+                    second.low, second.high));
+  const Image one = draw_frame(series, {{0, first}}, 1);
+  EXPECT_FALSE(shows(one, 260 / 30, series.truth[1][1], Scale::kSequential,
+                     second.low, second.high));
+  EXPECT_GT(image.height(), one.height() + 260 / 30 * 20);
+}
+
+TEST(ReportAnimation, WithoutATruthThePredictionIsAlone) {
+  auto series = example(2);
+  const auto with = draw_frame(series, {{0, range_of(series, 0)}}, 1);
+  series.truth = torch::Tensor();
+  const auto range = range_of(series, 0);
+  const Image image = draw_frame(series, {{0, range}}, 1);
+  EXPECT_TRUE(shows(image, 260 / 30, series.prediction[0][1],
+                    Scale::kSequential, range.low, range.high));
+  EXPECT_LT(image.width(), with.width() / 2);
+  EXPECT_EQ(series.thinned(2).prediction.size(1), 2);
+}
+
 TEST(ReportAnimation, FramesHaveOneEvenSize) {
   for (const int64_t rows : {1, 7, 64, 301}) {
     const auto series = example(4, rows, 5);
     const auto range = range_of(series, 0);
-    const Image first = draw_frame(series, range, 0, 0);
-    const Image last = draw_frame(series, range, 0, 3);
+    const Image first = draw_frame(series, {{0, range}}, 0);
+    const Image last = draw_frame(series, {{0, range}}, 3);
     EXPECT_EQ(first.width() % 2, 0);
     EXPECT_EQ(first.height() % 2, 0);
     EXPECT_EQ(first.width(), last.width());
@@ -85,7 +112,7 @@ TEST(ReportAnimation, NothingTouchesTheMargin) {
   series.truth *= -1e-7;
   series.prediction *= -1e-7;
   series.cases[0] = std::string(100, 'W') + std::string(20, '\xb0');
-  const Image image = draw_frame(series, range_of(series, 0), 0, 11);
+  const Image image = draw_frame(series, {{0, range_of(series, 0)}}, 11);
   for (int64_t y = 0; y < image.height(); ++y) {
     for (int64_t x = 0; x < image.width(); ++x) {
       const bool margin = x < 20 || y < 20 || x >= image.width() - 20 ||
@@ -105,8 +132,8 @@ TEST(ReportAnimation, VideoHasEveryFrame) {
   const TemporaryFolder folder;
   for (const int64_t frames : {1, 9, 230}) {
     const auto series = example(frames);
-    const Image image = draw_frame(series, range_of(series, 0), 0, 0);
-    const auto video = write_animation(series, 0, folder / "a.video");
+    const Image image = draw_frame(series, {{0, range_of(series, 0)}}, 0);
+    const auto video = write_animation(series, {0}, folder / "a.video");
     if (video.extension() != ".mp4") GTEST_SKIP() << "an ffmpeg without H.264";
     EXPECT_EQ(video, folder / "a.video.mp4");
     Process probe(ffprobe,
@@ -124,7 +151,7 @@ TEST(ReportAnimation, WithoutFfmpegItIsAnAnimatedPicture) {
   const TemporaryFolder folder;
   fs::create_directories(folder / "empty");
   const testing::OnlyPath path(folder / "empty");
-  const auto file = write_animation(example(70), 1, folder / "b");
+  const auto file = write_animation(example(70), {1}, folder / "b");
   if (!has_png()) {
     EXPECT_EQ(file, "");
     return;
@@ -143,7 +170,7 @@ TEST(ReportAnimation, FailingFfmpegLeavesNothing) {
                         "echo half > \"$file\"; echo no encoder; exit 1\n");
   fs::permissions(folder / "bin" / "ffmpeg", fs::perms::owner_all);
   const testing::OnlyPath path(folder / "bin");
-  const auto file = write_animation(example(5), 0, folder / "videos" / "c");
+  const auto file = write_animation(example(5), {0}, folder / "videos" / "c");
   if (has_png()) {
     EXPECT_EQ(file, folder / "videos" / "c.png");
   } else {

@@ -52,7 +52,7 @@ std::string page_of(const fs::path& folder) {
                          .y = {.label = "loss"},
                          .series = {{"", {0, 1}, {1, 2}}}},
                 "The loss.");
-  report.animation(series(), 0, "animation", "An animation.");
+  report.animation(series(), {0}, "animation", "An animation.");
   report.explorer(series());
   return read_file(report.write());
 }
@@ -109,19 +109,23 @@ TEST(ReportPage, WithoutGnuplotSaysWhatToInstall) {
   EXPECT_TRUE(fs::exists(folder / "figures/loss.dat"));
 }
 
-TEST(ReportPage, TheExplorerHoldsTheFields) {
-  const TemporaryFolder folder;
-  const auto page = page_of(folder.path());
+// The data of a page's first explorer of fields.
+nlohmann::json explored(const std::string& page) {
   const std::string begin =
       "data-kind=\"fields\"><script "
       "type=\"application/json\">";
   const size_t at = page.find(begin) + begin.size();
-  const auto data =
-      nlohmann::json::parse(page.substr(at, page.find("</script>", at) - at));
+  return nlohmann::json::parse(
+      page.substr(at, page.find("</script>", at) - at));
+}
+
+TEST(ReportPage, TheExplorerHoldsTheFields) {
+  const TemporaryFolder folder;
+  const auto data = explored(page_of(folder.path()));
   const auto fields = series();
   for (int64_t n = 0; n < 2; ++n) {
     const auto& one = data.at("cases")[n];
-    const auto words = from_base64(one.at("truth"));
+    const auto words = from_base64(one.at("values"));
     const auto errors = from_base64(one.at("difference"));
     const auto truth = fields.truth[n].flatten();
     const auto wrong = (fields.prediction - fields.truth)[n].flatten();
@@ -139,6 +143,45 @@ TEST(ReportPage, TheExplorerHoldsTheFields) {
                   wrong[k].item<double>(), 2 * most / 65535);
     }
   }
+}
+
+TEST(ReportPage, AnExplorerOfManyNodesHasFewerFrames) {
+  const TemporaryFolder folder;
+  Report report(folder.path(), "report.html", "large", "");
+  report.section("Fields");
+  FieldSeries large{.cases = {"u", "v", "p"}};
+  for (int t = 0; t < 80; ++t) large.times.push_back(t);
+  large.prediction = torch::zeros({3, 80, 100, 50});
+  large.truth = large.prediction;
+  report.explorer(large);
+  const auto page = read_file(report.write());
+  EXPECT_LT(page.size(), 5u << 20);
+  const auto data = explored(page);
+  const std::vector<double> times = data.at("times");
+  EXPECT_EQ(times.size(), 50u);  // 3 MB in 60 kB each
+  EXPECT_EQ(times.front(), 0);
+  EXPECT_EQ(times.back(), 79);
+}
+
+TEST(ReportPage, WithoutATruthTheExplorerHoldsThePrediction) {
+  const TemporaryFolder folder;
+  Report report(folder.path(), "report.html", "prediction", "");
+  report.section("Fields");
+  auto fields = series();
+  fields.truth = torch::Tensor();
+  report.explorer(fields);
+  const auto data = explored(read_file(report.write()));
+  EXPECT_FALSE(data.at("has_truth").get<bool>());
+  const auto& one = data.at("cases")[1];
+  EXPECT_FALSE(one.contains("difference"));
+  const auto bytes = from_base64(one.at("values"));
+  const double share = (static_cast<unsigned char>(bytes[14]) +
+                        256.0 * static_cast<unsigned char>(bytes[15])) /
+                       65535;
+  const double low = one.at("low"), high = one.at("high");
+  EXPECT_NEAR(low + (high - low) * share,
+              fields.prediction[1][0][1][1].item<double>(),
+              (high - low) / 65535);
 }
 
 TEST(ReportPage, MapsKeepTheirValuesAndTheirMask) {
@@ -168,6 +211,23 @@ TEST(ReportPage, MapsKeepTheirValuesAndTheirMask) {
               maps[1][1][1].item<double>(), (high - low) / 254);
 }
 
+// What a page's title says once its script has run in a browser.
+nlohmann::json title_in_browser(const fs::path& chromium,
+                                const TemporaryFolder& folder,
+                                const std::string& script) {
+  write_file_atomically(folder / "driven.html",
+                        read_file(folder / "report.html") + script);
+  Process browser(chromium, {"--headless=new", "--no-sandbox", "--disable-gpu",
+                             "--user-data-dir=" + (folder / "profile").string(),
+                             "--virtual-time-budget=5000", "--dump-dom",
+                             "file://" + (folder / "driven.html").string()});
+  const auto [status, output] = browser.wait();
+  EXPECT_EQ(status, 0) << output;
+  const size_t at = output.find("<title>") + 7;
+  return nlohmann::json::parse(
+      output.substr(at, output.find("</title>", at) - at), nullptr, false);
+}
+
 // The page as a reader's browser has it: the slider is moved, a node is
 // pointed at, and what the page says is compared with the field.
 TEST(ReportPage, ChromiumMovesTheSliderAndReadsAValue) {
@@ -175,8 +235,7 @@ TEST(ReportPage, ChromiumMovesTheSliderAndReadsAValue) {
   if (chromium.empty()) GTEST_SKIP() << "no chromium here";
   const TemporaryFolder folder;
   page_of(folder.path());
-  auto page = read_file(folder / "report.html");
-  page += R"(<script>
+  const auto said = title_in_browser(chromium, folder, R"(<script>
     const box = document.querySelector('.explorer[data-kind=fields]');
     const chooser = box.querySelector('select.case');
     chooser.selectedIndex = 1;
@@ -191,18 +250,8 @@ TEST(ReportPage, ChromiumMovesTheSliderAndReadsAValue) {
       clientY: frame.top + frame.height * 2.5 / 4}));
     const said = box.querySelector('output.readout');
     document.title = JSON.stringify({...said.dataset, text: said.textContent});
-  </script>)";
-  write_file_atomically(folder / "driven.html", page);
-  Process browser(chromium, {"--headless=new", "--no-sandbox", "--disable-gpu",
-                             "--user-data-dir=" + (folder / "profile").string(),
-                             "--virtual-time-budget=5000", "--dump-dom",
-                             "file://" + (folder / "driven.html").string()});
-  const auto [status, output] = browser.wait();
-  ASSERT_EQ(status, 0) << output;
-  const size_t at = output.find("<title>") + 7;
-  const auto said = nlohmann::json::parse(
-      output.substr(at, output.find("</title>", at) - at), nullptr, false);
-  ASSERT_TRUE(said.is_object()) << output.substr(0, 3000);
+  </script>)");
+  ASSERT_TRUE(said.is_object()) << said;
   const auto number = [&](const char* key) {
     return std::stod(said.at(key).get<std::string>());
   };
@@ -217,6 +266,41 @@ TEST(ReportPage, ChromiumMovesTheSliderAndReadsAValue) {
   EXPECT_NE(said.at("text").get<std::string>().find("truth 13.24"),
             std::string::npos)
       << said;
+}
+
+// One frame has no time to move through, and no truth nothing to compare with.
+TEST(ReportPage, ChromiumShowsOnePredictionByItself) {
+  const auto chromium = find_program("chromium");
+  if (chromium.empty()) GTEST_SKIP() << "no chromium here";
+  const TemporaryFolder folder;
+  Report report(folder.path(), "report.html", "prediction", "");
+  report.section("Fields");
+  auto fields = series();
+  fields.quantity = "";
+  fields.cases = {"u", "v"};
+  fields.times = {0};
+  fields.prediction = fields.prediction.slice(1, 0, 1);
+  fields.truth = torch::Tensor();
+  report.explorer(fields);
+  report.write();
+  const auto said = title_in_browser(chromium, folder, R"(<script>
+    const box = document.querySelector('.explorer[data-kind=fields]');
+    const chooser = box.querySelector('select.case');
+    chooser.selectedIndex = 1;
+    chooser.dispatchEvent(new Event('change'));
+    document.title = JSON.stringify({
+      ...box.querySelector('output.readout').dataset,
+      panels: [...box.querySelectorAll('.title')].map(t => t.textContent),
+      controls: box.querySelectorAll('input, button, canvas.chart').length,
+      broken: !box.querySelector('p.missing').hidden});
+  </script>)");
+  ASSERT_TRUE(said.is_object()) << said;
+  EXPECT_FALSE(said.at("broken").get<bool>());
+  EXPECT_EQ(said.at("panels"), nlohmann::json({"prediction v"}));
+  EXPECT_EQ(said.at("controls"), 0);
+  EXPECT_FALSE(said.contains("truth"));
+  EXPECT_NEAR(std::stod(said.at("prediction").get<std::string>()),
+              fields.prediction[1][0][2][3].item<double>(), 1e-4);
 }
 
 }  // namespace

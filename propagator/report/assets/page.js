@@ -131,8 +131,9 @@ function makePanel({kind, title, note, x, y, colours, aspect, ticked}) {
   const bar = element('canvas', {width: colours.length, height: 1});
   paint(bar, i => colours[i]);
   const numbers = element('div', {class: 'numbers'});
+  const noteText = element('span', {}, note);
   const box = element('div', {class: 'panel'},
-      element('div', {class: 'title'}, element('b', {}, title), ` ${note}`),
+      element('div', {class: 'title'}, element('b', {}, title), ' ', noteText),
       drawAxis(y, 'y', ticked),
       element('div', {class: 'field'}, canvas, marker),
       drawAxis(x, 'x', ticked),
@@ -144,6 +145,7 @@ function makePanel({kind, title, note, x, y, colours, aspect, ticked}) {
       marker.style.top = `${100 * row / y.count}%`;
       marker.classList.toggle('pinned', pinned);
     },
+    setNote(text) { noteText.textContent = text; },
     setRange(low, high) {
       const texts = formatAll([low, (low + high) / 2, high]);
       numbers.replaceChildren(...texts.map(text => element('span', {}, text)));
@@ -213,7 +215,8 @@ function makeSelect(name, values, changed) {
 
 // ---- Line chart of one node over time --------------------------------------
 
-function drawChart(canvas, {times, now, truth, prediction, xLabel, yLabel, span}) {
+// `curves`: the truth, if it is known, and the prediction behind it.
+function drawChart(canvas, {times, now, curves, xLabel, yLabel, span}) {
   const width = canvas.clientWidth, height = canvas.clientHeight;
   if (!width) return;  // inside a closed <details>
   // At least two pixels per point, so that the chart prints sharply.
@@ -224,8 +227,8 @@ function drawChart(canvas, {times, now, truth, prediction, xLabel, yLabel, span}
   pen.scale(ratio, ratio);
   pen.font = `12px ${getComputedStyle(canvas).fontFamily}`;
 
-  let low = Math.min(...truth, ...prediction);
-  let high = Math.max(...truth, ...prediction);
+  let low = Math.min(...curves.flat());
+  let high = Math.max(...curves.flat());
   // A constant node would otherwise fill the chart with rounding noise.
   const pad = Math.max(0.06 * (high - low), 0.01 * span, 1e-12 * Math.abs(high));
   low -= pad || 1;
@@ -270,8 +273,9 @@ function drawChart(canvas, {times, now, truth, prediction, xLabel, yLabel, span}
 
   line([[toX(times[now]), top], [toX(times[now]), bottom]], '#9a9a9a', 1);
   // Orange dashes on black: told apart by the colour-blind and on paper.
-  for (const [series, colour, dashes] of [[truth, '#222', []],
-                                          [prediction, '#d55e00', [6, 4]]]) {
+  const looks = [['#222', []], ['#d55e00', [6, 4]]].slice(-curves.length);
+  for (const [k, [colour, dashes]] of looks.entries()) {
+    const series = curves[k];
     line(times.map((t, i) => [toX(t), toY(series[i])]), colour, 1.8, dashes);
     pen.beginPath();
     pen.arc(toX(times[now]), toY(series[now]), 3.2, 0, 2 * Math.PI);
@@ -294,27 +298,32 @@ function buildFields(box, data, report) {
   const size = rows * cols;
   const x = makeAxis(data.x, cols), y = makeAxis(data.y, rows);
   const colours = readColours();
+  const known = data.has_truth;
+  const moves = times.length > 1;
   const shared = {x, y, aspect: aspectOf(x, y)};
-  const truthPanel = makePanel({...shared, kind: 'truth', title: 'truth',
-      note: data.label, colours: colours.sequential});
   const predictionPanel = makePanel({...shared, kind: 'prediction',
       title: 'prediction', note: data.label, colours: colours.sequential});
-  const errorPanel = makePanel({...shared, kind: 'error', title: 'error',
+  const truthPanel = known && makePanel({...shared, kind: 'truth', title: 'truth',
+      note: data.label, colours: colours.sequential});
+  const errorPanel = known && makePanel({...shared, kind: 'error', title: 'error',
       note: `prediction - truth${data.unit ? ` (${data.unit})` : ''}`,
       colours: colours.diverging});
-  const panels = [truthPanel, predictionPanel, errorPanel];
+  const panels = known ? [truthPanel, predictionPanel, errorPanel] : [predictionPanel];
 
-  // Decoded when looked at: a page may carry many cases.
+  // Decoded when looked at: a page may carry many cases. Values are the truth,
+  // or the prediction where no truth is known.
   function load(index) {
     const {name, low, high, error, ...packed} = data.cases[index];
-    const truth = decode(packed.truth, times.length * size, 2, `${name}, truth`);
-    const difference =
-        decode(packed.difference, times.length * size, 2, `${name}, difference`);
+    const unpack = what =>
+        decode(packed[what], times.length * size, 2, `${name}, ${what}`);
+    const values = unpack('values');
+    const difference = known ? unpack('difference') : null;
     return {
       low, high, error,
-      truth: i => low + (high - low) * truth[i] / 65535,
-      difference: i => error * (2 * difference[i] / 65535 - 1),
-      truthColour: i => truth[i] >> 8,
+      label: data.quantity ? data.label : name,
+      value: i => low + (high - low) * values[i] / 65535,
+      difference: i => known ? error * (2 * difference[i] / 65535 - 1) : 0,
+      valueColour: i => values[i] >> 8,
       differenceColour: i => difference[i] >> 8,
     };
   }
@@ -330,26 +339,34 @@ function buildFields(box, data, report) {
   const readout = element('output', {class: 'readout'});
   const where = element('span');
   const chart = element('canvas', {class: 'chart', role: 'img',
-      'aria-label': `${data.label} at the marked node over time`});
+      'aria-label': 'the marked node over time'});
   const time = splitLabel(data.time_label);
   let current;
 
   function chooseCase() {
     current = load(Number(select.value));
-    panels.forEach(panel => panel.setRange(current.low, current.high));
-    errorPanel.setRange(-current.error, current.error);
+    for (const panel of panels) {
+      if (panel === errorPanel) {
+        panel.setRange(-current.error, current.error);
+      } else {
+        panel.setRange(current.low, current.high);
+        panel.setNote(current.label);
+      }
+    }
     showTime();
   }
 
   function showTime() {
     const start = Number(slider.value) * size;
-    const {low, high, truth, difference} = current;
+    const {low, high, value, difference} = current;
     const scale = high > low ? 255 / (high - low) : 0;
     const clamp = level => Math.min(Math.max(Math.round(level), 0), 255);
-    paint(truthPanel.canvas, i => colours.sequential[current.truthColour(start + i)]);
     paint(predictionPanel.canvas, i => colours.sequential[
-        clamp((truth(start + i) + difference(start + i) - low) * scale)]);
-    paint(errorPanel.canvas, i => colours.diverging[current.differenceColour(start + i)]);
+        clamp((value(start + i) + difference(start + i) - low) * scale)]);
+    if (known) {
+      paint(truthPanel.canvas, i => colours.sequential[current.valueColour(start + i)]);
+      paint(errorPanel.canvas, i => colours.diverging[current.differenceColour(start + i)]);
+    }
     const now = String(+times[slider.value].toPrecision(6));
     clock.textContent = `${time.name} ${now}${time.unit && ' '}${time.unit}`;
     slider.setAttribute('aria-valuetext', clock.textContent);
@@ -359,18 +376,23 @@ function buildFields(box, data, report) {
   function showNode() {
     const {row, col, pinned} = pointer.cursor;
     const now = Number(slider.value), node = row * cols + col;
-    const truth = times.map((_, t) => current.truth(t * size + node));
+    const values = times.map((_, t) => current.value(t * size + node));
     const differences = times.map((_, t) => current.difference(t * size + node));
-    const prediction = truth.map((value, t) => value + differences[t]);
+    const prediction = values.map((value, t) => value + differences[t]);
     const place = `${x.name} = ${x.text(col)}, ${y.name} = ${y.text(row)}`;
-    readout.textContent = `${place}: truth ${truth[now].toPrecision(5)}, ` +
-        `prediction ${prediction[now].toPrecision(5)}, ` +
-        `error ${differences[now].toExponential(1)}`;
-    Object.assign(readout.dataset, {row, col, time: times[now], truth: truth[now],
-        prediction: prediction[now], error: differences[now]});
+    const predicted = `prediction ${prediction[now].toPrecision(5)}`;
+    readout.textContent = `${place}: ` + (known
+        ? `truth ${values[now].toPrecision(5)}, ${predicted}, ` +
+          `error ${differences[now].toExponential(1)}`
+        : predicted);
+    Object.assign(readout.dataset,
+        {row, col, time: times[now], prediction: prediction[now]},
+        known && {truth: values[now], error: differences[now]});
     where.textContent = place + (pinned ? ' (pinned)' : '');
-    drawChart(chart, {times, now, truth, prediction, xLabel: data.time_label,
-        yLabel: data.label, span: current.high - current.low});
+    if (!moves) return;
+    drawChart(chart, {times, now, curves: known ? [values, prediction] : [prediction],
+        xLabel: data.time_label, yLabel: current.label,
+        span: current.high - current.low});
   }
   const pointer = makeCursor(panels, rows, cols, showNode);
 
@@ -392,13 +414,16 @@ function buildFields(box, data, report) {
 
   chooseCase();
   box.append(
-      element('div', {class: 'controls'}, select, play, slider, clock),
+      element('div', {class: 'controls'}, select,
+          ...(moves ? [play, slider, clock] : [])),
       element('div', {class: 'panels'}, ...panels.map(panel => panel.box)),
       readout,
       element('p', {class: 'hint'},
-          'Hover or use the arrow keys to read a node; click to pin it.'),
+          'Hover or use the arrow keys to read a node; click to pin it.'));
+  if (!moves) return;  // one frame has no history
+  box.append(
       element('div', {class: 'legend'}, element('b', {}, where),
-          element('span', {class: 'key truth-key'}, 'truth'),
+          ...(known ? [element('span', {class: 'key truth-key'}, 'truth')] : []),
           element('span', {class: 'key prediction-key'}, 'prediction')),
       chart);
   new ResizeObserver(showNode).observe(chart);

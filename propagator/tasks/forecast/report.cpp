@@ -283,7 +283,7 @@ void Forecast::draw(torch::nn::Module& model, const Evaluation* evaluation,
   }
   const auto series = *fields(model, data::Split::kTest, 0, cases);
   draw_panels(series, shown, report);
-  report.animation(series, 0, "animation",
+  report.animation(series, {0}, "animation",
                    "The first case over time: truth, prediction and error.");
   report.text(
       "Look for yourself: choose a case, move through time, point at a node "
