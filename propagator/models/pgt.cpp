@@ -292,10 +292,14 @@ std::shared_ptr<void> Pgt::hold() {
 }
 
 Jet Pgt::ask(const Jet& phi, const Encoded& tokens) {
-  const auto answer =
-      nn::cross_attention(nn::apply_linear(query_, phi), tokens.keys,
-                          tokens.values, options_.heads);
-  return nn::apply_linear(output_, answer);
+  const auto queries = nn::apply_linear(query_, phi);
+  if (observer_) {
+    observer_(nn::cross_attention_weights(queries.value(), tokens.keys,
+                                          options_.heads));
+  }
+  return nn::apply_linear(
+      output_,
+      nn::cross_attention(queries, tokens.keys, tokens.values, options_.heads));
 }
 
 Pgt::Products Pgt::products() const {

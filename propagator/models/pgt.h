@@ -3,6 +3,7 @@
 #include <torch/nn/modules/linear.h>
 #include <torch/nn/modules/normalization.h>
 
+#include <functional>
 #include <optional>
 
 #include "propagator/models/field_net.h"
@@ -90,6 +91,11 @@ class Pgt : public FieldNet, public nn::DataShaped {
   };
   Products products() const;
 
+  // Shows the weights (H, N, M) with which N points attend to the M sensors, of
+  // every forward, to `observer`; an empty one ends it.
+  using Observer = std::function<void(const torch::Tensor& weights)>;
+  void watch(Observer observer) { observer_ = std::move(observer); }
+
  private:
   void make_decoder();
   struct Encoded {
@@ -124,6 +130,7 @@ class Pgt : public FieldNet, public nn::DataShaped {
   torch::Tensor places_, readings_, known_;      // (M, D), (M, F), (M, F)
   std::optional<kernels::GreenFunction> green_;  // of the readings, once
   std::optional<Encoded> held_;
+  Observer observer_;
 };
 
 }  // namespace propagator::models

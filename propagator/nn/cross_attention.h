@@ -16,4 +16,9 @@ autodiff::Jet cross_attention_reference(const autodiff::Jet& queries,
                                         const torch::Tensor& values,
                                         int64_t heads);
 
+// The weights of its softmax alone, (H, N, T), of queries (N, C).
+torch::Tensor cross_attention_weights(const torch::Tensor& queries,
+                                      const torch::Tensor& keys,
+                                      int64_t heads);
+
 }  // namespace propagator::nn

@@ -26,6 +26,7 @@ class Reconstruct : public Solve {
   std::shared_ptr<torch::nn::Module> make_model() const override;
   void calibrate(torch::nn::Module& model) override;
   std::vector<std::string> metric_names() const override;
+  void draw_model(torch::nn::Module& model, report::Report& report) override;
 
  protected:
   pde::Posed posed() const override { return pde::Posed::kByReadings; }
@@ -39,6 +40,12 @@ class Reconstruct : public Solve {
   void measure(models::FieldNet& model, nlohmann::json& numbers) override;
   void present_own(const nlohmann::json& numbers,
                    Evaluation& evaluation) const override;
+  // Those that trained.
+  Readings readings_of(int64_t field) const override;
+  // Predicted deviations beside errors, and how well they are calibrated.
+  void draw_own(models::FieldNet& model, report::Report& report) override;
+  // Of a truth in a file, more snapshots than the test takes.
+  Explored explored(models::FieldNet& model, const Answer& answer) override;
 
  private:
   bool predicts_variance() const {
@@ -67,6 +74,9 @@ class Reconstruct : public Solve {
   // Standard deviation of one, as it is sought; `said` gets how it was found.
   double deviation_of(models::FieldNet& model, int64_t unknown,
                       nlohmann::json& said);
+  // |error| / predicted standard deviation of the readings there are, (n).
+  torch::Tensor deviations_of(models::FieldNet& model, const Read& at) const;
+  void draw_uncertainty(models::FieldNet& model, report::Report& report);
   // By which share of the spread each field is off at sensors, in the mean
   // square, and how many readings lie in the intervals that were predicted.
   nlohmann::json fit_of(models::FieldNet& model, const Read& at) const;

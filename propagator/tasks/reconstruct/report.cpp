@@ -2,8 +2,9 @@
 #include <torch/utils.h>
 
 #include <array>
+#include <utility>
 
-#include "propagator/tasks/reconstruct/laplace.h"
+#include "propagator/tasks/reconstruct/calibration.h"
 #include "propagator/tasks/reconstruct/reconstruct.h"
 
 // How a rebuilt field is tested.
@@ -15,15 +16,9 @@ using nlohmann::json;
 using report::scientific;
 using torch::Tensor;
 
-// Intervals of a normal number: how much of it is inside, and how many standard
-// deviations they reach.
-struct NormalInterval {
-  const char* share;
-  double reach;
-};
-constexpr std::array kIntervals = {NormalInterval{"50", 0.6744897501960817},
-                                   NormalInterval{"90", 1.6448536269514722},
-                                   NormalInterval{"95", kReach95}};
+// Intervals in the table: how much of a normal number is inside.
+constexpr std::array kIntervals = {std::pair{"50", 0.5}, std::pair{"90", 0.9},
+                                   std::pair{"95", 0.95}};
 
 constexpr const char* kRelativeErrorOf = "relative error of ";
 
@@ -74,15 +69,26 @@ json Reconstruct::fit_of(models::FieldNet& model, const Read& at) const {
     fit["error"][problem_->symbols.fields[static_cast<size_t>(measured_[k])]] =
         (error.select(1, column).square().sum() / count).sqrt().item<double>();
   }
-  if (!misfit.log_variance.defined()) return fit;
-  const auto deviations =
-      error.abs() *
-      (-0.5 * misfit.log_variance.to(torch::kFloat64).cpu()).exp();
-  for (const auto& [share, reach] : kIntervals) {
-    const auto inside = (deviations <= reach).to(torch::kFloat64) * known;
-    fit["coverage"][share] = (inside.sum() / known.sum()).item<double>();
+  if (!predicts_variance()) return fit;
+  const auto deviations = deviations_of(model, at);
+  for (const auto& [name, share] : kIntervals) {
+    fit["coverage"][name] = coverage_of(deviations, share);
   }
+  const auto curve = CoverageCurve::of(deviations);
+  fit["calibration_error"] = curve.error();
+  fit["coverage_curve"] = {{"predicted", curve.predicted},
+                           {"observed", curve.observed}};
   return fit;
+}
+
+Tensor Reconstruct::deviations_of(models::FieldNet& model,
+                                  const Read& at) const {
+  const torch::NoGradGuard no_grad;
+  const auto misfit = misfit_of(model, at);
+  const auto deviations =
+      misfit.error.to(torch::kFloat64).abs() *
+      (-0.5 * misfit.log_variance.to(torch::kFloat64)).exp();
+  return deviations.masked_select(at.known > 0).cpu();
 }
 
 void Reconstruct::measure(models::FieldNet& model, json& numbers) {
@@ -114,6 +120,12 @@ void Reconstruct::present_own(const json& numbers,
       evaluation.table.row(
           {fmt::format("inside the {} % interval, {}", share, what),
            fmt::format("{:.1f} %", 100 * inside.get<double>())});
+    }
+    if (fit.contains("calibration_error")) {
+      evaluation.table.row(
+          {fmt::format("calibration error, {}", what),
+           fmt::format("{:.1f} %",
+                       100 * fit.at("calibration_error").get<double>())});
     }
   }
   const auto unknowns = numbers.value("unknowns", json::object());

@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <set>
 
+#include "propagator/tasks/solve/field_panels.h"
 #include "propagator/tasks/solve/solve.h"
 
 // What a solution shows: its curves, its fields, its rows beside each other.
@@ -84,69 +85,6 @@ std::vector<SameProblem> by_problem(std::span<const ReproducedRow> rows) {
   return problems;
 }
 
-// Pictures (S, R, C), each with where it is.
-report::PanelRow row_of(const std::string& label, const std::string& bar_label,
-                        const Tensor& pictures,
-                        const std::vector<std::string>& places) {
-  report::PanelRow row{.label = label, .bar_label = bar_label};
-  for (size_t s = 0; s < places.size(); ++s) {
-    row.panels.push_back({places[s], pictures[static_cast<int64_t>(s)]});
-  }
-  return row;
-}
-
-// Field f and its error, at one place beside each other, at several each in a
-// row of its own.
-void add_field(const report::FieldMaps& maps, size_t f,
-               const std::string& field, const std::vector<std::string>& places,
-               std::vector<report::PanelRow>& rows) {
-  const auto count = std::ssize(places);
-  const auto part = [&](const Tensor& all) {
-    return all.narrow(0, static_cast<int64_t>(f) * count, count);
-  };
-  const bool has_truth = maps.truth.defined();
-  const auto mine = part(maps.answer);
-  const auto truth = has_truth ? part(maps.truth) : Tensor();
-  const auto difference = "solution - " + maps.truth_name;
-  if (count == 1) {
-    auto& row = rows.emplace_back(row_of("", field, mine, {"solution"}));
-    if (has_truth) row.panels.push_back({maps.truth_name, truth[0]});
-  } else {
-    rows.push_back(row_of("solution", field, mine, places));
-    if (has_truth) {
-      rows.push_back(row_of(maps.truth_name, field, truth, places));
-      const auto both = torch::cat({mine, truth});
-      rows[0].range = rows[1].range = {both.min().item<double>(),
-                                       both.max().item<double>()};
-    }
-  }
-  if (!has_truth) return;
-  auto& error = rows.emplace_back(
-      count == 1 ? row_of("", "error", mine - truth, {difference})
-                 : row_of(difference, "error", mine - truth, places));
-  error.scale = report::Scale::kDiverging;
-}
-
-// At one place all equations beside each other, at several a row for each.
-void add_residuals(const Tensor& residuals,
-                   const std::vector<pde::Expression>& equations,
-                   const std::vector<std::string>& places,
-                   std::vector<report::PanelRow>& rows) {
-  const auto count = std::ssize(places);
-  if (count == 1) {
-    std::vector<std::string> texts;
-    for (const auto& equation : equations) texts.push_back(equation.text());
-    rows.push_back(row_of("", "residual", residuals, texts));
-  } else {
-    for (size_t n = 0; n < equations.size(); ++n) {
-      rows.push_back(row_of(
-          equations[n].text(), "residual",
-          residuals.narrow(0, static_cast<int64_t>(n) * count, count), places));
-    }
-  }
-  for (auto& row : rows) row.scale = report::Scale::kDiverging;
-}
-
 }  // namespace
 
 report::LinePlot Solve::curves(const json& result) const {
@@ -220,13 +158,20 @@ void Solve::draw(torch::nn::Module& module, const Evaluation* evaluation,
                   "The L2 error of all fields at each value, relative to the "
                   "solution's on average.");
   }
+  auto& model = as_field_net(module);
   if (const auto where = plane()) {
-    draw_maps(answer_of(as_field_net(module)), *where, report);
-  } else if (problem_->domain.size() == 1) {
-    draw_curves(answer_of(as_field_net(module)), report);
+    const auto answer = answer_of(model);
+    draw_maps(answer, *where, report);
+    draw_own(model, report);
+    draw_explorer(explored(model, answer), report);
+    return;
+  }
+  if (problem_->domain.size() == 1) {
+    draw_curves(answer_of(model), report);
   } else {
     report.text("Fields are drawn for problems of one to three variables.");
   }
+  draw_own(model, report);
 }
 
 void Solve::draw_curves(const Answer& answer, report::Report& report) {
@@ -245,6 +190,11 @@ void Solve::draw_curves(const Answer& answer, report::Report& report) {
       plot.series.push_back({truth_name(), x,
                              report::numbers(known->fields.select(1, column)),
                              report::Series::Style::kDashed});
+    }
+    if (const auto read = readings_of(column); read.points.defined()) {
+      plot.series.push_back(
+          {"readings", report::numbers(read.points.select(1, 0)),
+           report::numbers(read.values), report::Series::Style::kPoints});
     }
     report.figure("field-" + fields[f], plot,
                   fmt::format("{} along {}.", fields[f], along.label));
@@ -308,14 +258,19 @@ void Solve::draw_maps(const Answer& answer, const SolvePlane& plane,
   const auto& fields = problem_->symbols.fields;
   const auto over = fmt::format("over {} and {}", maps.y.label, maps.x.label);
   for (size_t f = 0; f < fields.size(); ++f) {
+    const auto number = static_cast<int64_t>(f);
     auto figure = report::figure_of(fields[f], maps);
-    add_field(maps, f, fields[f], places, figure.rows);
-    report.figure("field-" + fields[f], figure,
-                  fmt::format("{} {}.", fields[f], over));
+    const auto read = readings_of(number);
+    figure.rows =
+        FieldPanels{fields[f], maps, number, places, dots_of(read, plane)}
+            .fields();
+    report.figure(
+        "field-" + fields[f], figure,
+        fmt::format("{} {}.{}", fields[f], over, remark_on(read, plane)));
   }
   auto figure = report::figure_of("Residual of the equations", maps);
-  const auto residuals = plane.pictures(answer.residuals);
-  add_residuals(residuals, problem_->equations, places, figure.rows);
+  figure.rows = residual_panels(plane.pictures(answer.residuals),
+                                problem_->equations, places);
   report.figure("residual", figure,
                 "What is left of each equation when the solution is put in.");
 }

@@ -53,6 +53,18 @@ Solve::Answer Solve::answer_of(models::FieldNet& model) const {
           torch::cat(residuals_of).cpu()};
 }
 
+Tensor Solve::outputs_at(models::FieldNet& model, const Tensor& points) const {
+  const torch::NoGradGuard no_grad;
+  model.eval();
+  const auto held = model.hold();
+  std::vector<Tensor> outputs;
+  for (int64_t n = 0; n < points.size(0); n += kPart) {
+    const auto windows = windows_of(points.slice(0, n, n + kPart));
+    outputs.push_back(model.values(windows).select(1, 0).cpu());
+  }
+  return torch::cat(outputs).to(torch::kFloat64);
+}
+
 Evaluation Solve::evaluate(torch::nn::Module& module, data::Split split) {
   if (split != data::Split::kTest) {
     throw UsageError(

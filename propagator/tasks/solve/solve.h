@@ -77,6 +77,12 @@ class Solve : public Task, public Drawing {
   // What it says of that, in the table and below it.
   virtual void present_own(const nlohmann::json& /*numbers*/,
                            Evaluation&) const {}
+  // Readings (M) of a field at points (M, D), to be drawn in; undefined in a
+  // task without readings.
+  struct Readings {
+    torch::Tensor points = {}, values = {};
+  };
+  virtual Readings readings_of(int64_t /*field*/) const { return {}; }
   // What a test takes no notice of in each field.
   virtual SolveReference::Freedoms freedoms() const;
   // Of the network: the fields, and what a task asks of it besides.
@@ -97,11 +103,23 @@ class Solve : public Task, public Drawing {
     torch::Tensor fields;     // (N, F), on the CPU
     torch::Tensor residuals;  // (N, equations)
   };
+  // Figures of a test beside those of fields and residuals.
+  virtual void draw_own(models::FieldNet&, report::Report&) {}
+  // Fields (N, F) over a grid that a reader moves through, on the CPU; no truth
+  // if none is known.
+  struct Explored {
+    TestGrid grid;
+    torch::Tensor answer, truth = {};
+  };
+  virtual Explored explored(models::FieldNet& model, const Answer& answer);
   // What the numbers of a test say: table, remarks, metrics, curves.
   Evaluation present(nlohmann::json numbers) const;
   report::LinePlot curves(const nlohmann::json& numbers) const;
   // At the test points.
   Answer answer_of(models::FieldNet& model) const;
+  // All that the network says at points (N, D): (N, outputs), on the CPU.
+  torch::Tensor outputs_at(models::FieldNet& model,
+                           const torch::Tensor& points) const;
   std::optional<SolvePlane> plane() const {
     return SolvePlane::of(reference_.grid(), problem_->time());
   }
@@ -109,6 +127,16 @@ class Solve : public Task, public Drawing {
   report::FieldMaps maps_of(const Answer& answer, const SolvePlane& plane);
   void draw_maps(const Answer& answer, const SolvePlane& plane,
                  report::Report& report);
+  // Where a field was read near each of the plane's places, and what a caption
+  // says of that.
+  std::vector<report::Dots> dots_of(const Readings& read,
+                                    const SolvePlane& plane) const;
+  std::string remark_on(const Readings& read, const SolvePlane& plane) const;
+  // How far from what is held readings are drawn.
+  double reach_of(const SolvePlane& plane) const;
+  // So many of a grid that an explorer of it stays small.
+  std::vector<int64_t> explorer_strides(const TestGrid& grid) const;
+  void draw_explorer(const Explored& fields, report::Report& report) const;
   // The fields of one variable, as curves.
   void draw_curves(const Answer& answer, report::Report& report);
   // "exact" or "reference"

@@ -7,7 +7,8 @@
 
 namespace propagator::tasks {
 
-std::optional<SolvePlane> SolvePlane::of(const TestGrid& grid, int64_t time) {
+std::optional<SolvePlane> SolvePlane::of(const TestGrid& grid, int64_t time,
+                                         int64_t most) {
   SolvePlane plane(grid, time);
   const auto variables = std::ssize(grid.along);
   if (variables == 2) {
@@ -20,10 +21,9 @@ std::optional<SolvePlane> SolvePlane::of(const TestGrid& grid, int64_t time) {
   plane.up_ = plane.held_ == 2 ? 1 : 2;
   plane.across_ = plane.held_ == 0 ? 1 : 0;
   const int64_t last = grid.size(plane.held_) - 1;
-  for (const int64_t place : {int64_t{0}, last / 2, last}) {
-    if (plane.places_.empty() || place > plane.places_.back()) {
-      plane.places_.push_back(place);
-    }
+  const int64_t count = std::min(most, last + 1);
+  for (int64_t n = 0; n < count; ++n) {
+    plane.places_.push_back(n * last / std::max<int64_t>(1, count - 1));
   }
   return plane;
 }
@@ -42,12 +42,30 @@ torch::Tensor SolvePlane::pictures(const torch::Tensor& values) const {
 std::vector<std::string> SolvePlane::held_at() const {
   if (held_ < 0) return {""};
   std::vector<std::string> texts;
-  for (const int64_t place : places_) {
-    texts.push_back(fmt::format("{} = {:.3g}",
-                                grid_.variables[static_cast<size_t>(held_)],
-                                grid_.of(held_)[place].item<double>()));
+  for (const double value : held_values()) {
+    texts.push_back(fmt::format(
+        "{} = {:.3g}", grid_.variables[static_cast<size_t>(held_)], value));
   }
   return texts;
+}
+
+std::vector<double> SolvePlane::held_values() const {
+  if (held_ < 0) return {0};
+  return report::numbers(
+      grid_.of(held_).index_select(0, torch::tensor(places_)));
+}
+
+std::vector<torch::Tensor> SolvePlane::near(const torch::Tensor& points,
+                                            double reach) const {
+  const auto on_plane =
+      torch::stack({points.select(1, across_), points.select(1, up_)}, 1);
+  if (held_ < 0) return {on_plane};
+  std::vector<torch::Tensor> parts;
+  for (const double value : held_values()) {
+    const auto is_near = (points.select(1, held_) - value).abs() <= reach;
+    parts.push_back(on_plane.index_select(0, is_near.nonzero().flatten()));
+  }
+  return parts;
 }
 
 // Lengths are drawn alike in both directions, unless that makes a strip.

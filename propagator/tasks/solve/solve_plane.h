@@ -13,16 +13,24 @@ namespace propagator::tasks {
 class SolvePlane {
  public:
   // None of fewer variables than two, or more than three. `time`: the variable
-  // that is time, or -1.
-  static std::optional<SolvePlane> of(const TestGrid& grid, int64_t time);
+  // that is time, or -1. What is held is so at `most` places, first and last
+  // included.
+  static std::optional<SolvePlane> of(const TestGrid& grid, int64_t time,
+                                      int64_t most = 3);
 
   report::Axis across() const { return grid_.axis(across_); }
   report::Axis up() const { return grid_.axis(up_); }
   double aspect() const;  // height over width
   // Values (N, K) at the test points as pictures (K S, R, C).
   torch::Tensor pictures(const torch::Tensor& values) const;
+  int64_t held() const { return held_; }  // the variable, or -1
   // What is held at each of the S; one empty text if nothing is.
   std::vector<std::string> held_at() const;
+  std::vector<double> held_values() const;  // one 0 if nothing is
+  // Which of some points (M, D) are near each of the S, at most `reach` from
+  // what is held, as places across and up, (n, 2) each; all if nothing is held.
+  std::vector<torch::Tensor> near(const torch::Tensor& points,
+                                  double reach) const;
 
  private:
   SolvePlane(TestGrid grid, int64_t time)

@@ -2,6 +2,9 @@
 
 #include <torch/utils.h>
 
+#include <functional>
+#include <numeric>
+
 #include "propagator/pde/residual/collocation.h"
 
 namespace propagator::tasks {
@@ -30,6 +33,21 @@ report::Axis TestGrid::axis(int64_t variable) const {
   return {.label = variables[static_cast<size_t>(variable)],
           .first = places[0].item<double>(),
           .last = places[-1].item<double>()};
+}
+
+TestGrid::Part TestGrid::every(const std::vector<int64_t>& strides) const {
+  TestGrid part = *this;
+  const auto sizes = shape();
+  auto rows = torch::arange(std::accumulate(sizes.begin(), sizes.end(),
+                                            int64_t{1}, std::multiplies<>()),
+                            torch::kInt64)
+                  .reshape(sizes);
+  for (size_t v = 0; v < along.size(); ++v) {
+    const auto variable = static_cast<int64_t>(v);
+    rows = rows.slice(variable, 0, sizes[v], strides[v]);
+    part.along[v] = along[v].slice(0, 0, sizes[v], strides[v]);
+  }
+  return {part, rows.flatten()};
 }
 
 }  // namespace propagator::tasks

@@ -23,6 +23,15 @@ struct TestGrid {
     return along[static_cast<size_t>(variable)];
   }
   report::Axis axis(int64_t variable) const;
+
+  // Every so manyth place along each variable, from the first one on.
+  struct Part;
+  Part every(const std::vector<int64_t>& strides) const;
+};
+
+struct TestGrid::Part {
+  TestGrid grid;
+  torch::Tensor rows;  // of its points, among those of the whole grid
 };
 
 }  // namespace propagator::tasks

@@ -161,6 +161,65 @@ TEST(TasksSolveFigures, MapsOfThreeVariablesAreSlicesOfTime) {
   EXPECT_EQ(maps->answer.sizes(), maps->truth.sizes());
 }
 
+TEST(TasksSolveFigures, PointsAreShownNearTheTimesOfTheirMaps) {
+  const auto even = [](double last) {
+    return torch::linspace(0, last, 5, torch::kFloat64);
+  };
+  const TestGrid grid{.variables = {"x", "t", "y"},
+                      .along = {even(1), even(8), even(2)}};
+  const auto points = torch::tensor({{0.1, 0.0, 1.1},
+                                     {0.2, 0.3, 1.2},
+                                     {0.3, 1.0, 1.3},
+                                     {0.4, 3.6, 1.4},
+                                     {0.5, 8.0, 1.5}},
+                                    torch::kFloat64);
+  const auto plane = SolvePlane::of(grid, 1);
+  EXPECT_EQ(plane->held(), 1);
+  EXPECT_EQ(plane->held_values(), (std::vector<double>{0, 4, 8}));
+  const auto shown = plane->near(points, 0.5);
+  ASSERT_EQ(shown.size(), 3u);
+  EXPECT_TRUE(near(shown[0],
+                   torch::tensor({{0.1, 1.1}, {0.2, 1.2}}, torch::kFloat64),
+                   testing::kFloat64));
+  EXPECT_TRUE(near(shown[1], torch::tensor({{0.4, 1.4}}, torch::kFloat64),
+                   testing::kFloat64));
+  EXPECT_EQ(plane->near(points.slice(0, 2, 3), 0.5)[1].size(0), 0) << "none";
+  EXPECT_EQ(SolvePlane::of(grid, 1, 100)->held_values(),
+            (std::vector<double>{0, 2, 4, 6, 8}));
+}
+
+TEST(TasksSolveFigures, EveryOtherPlaceOfAGridIsAGridWithItsRows) {
+  const auto even = [](int64_t count) {
+    return torch::arange(count, torch::kFloat64);
+  };
+  const TestGrid grid{.variables = {"x", "y", "t"},
+                      .along = {even(5), even(2), even(4)}};
+  const auto [part, rows] = grid.every({2, 1, 3});
+  EXPECT_EQ(part.shape(), (std::vector<int64_t>{3, 2, 2}));
+  EXPECT_TRUE(near(part.points(), grid.points().index_select(0, rows),
+                   testing::kFloat64));
+  EXPECT_EQ(part.axis(0).last, 4);
+  EXPECT_EQ(part.axis(2).last, 3);
+}
+
+TEST(TasksSolveFigures, APageHasAnExplorerOfTheFields) {
+  const run::Experiment e(config::Document::from_text(
+      "task: solve\nprecision: fp64\nproblem:\n"
+      "  domain: ['x in [0, 2]', 'y in [0, 1]']\n  fields: u\n"
+      "  equations: u_xx + u_yy = 0\n  conditions: ['on boundary: u = x*y']\n"
+      "  exact: u = x*y\n"
+      "model: {name: pinn, width: 8}\neval: {per_axis: 2}\n",
+      "test"));
+  const auto model = prepared_model(e);
+  const testing::TemporaryFolder folder;
+  report::Report page(folder.path(), "page.html", "title", "kind");
+  drawing_of(e).draw(*model, nullptr, 1, page);
+  const auto text = read_file(page.write());
+  EXPECT_NE(text.find("data-kind=\"fields\""), std::string::npos);
+  EXPECT_NE(text.find("\"has_truth\":true"), std::string::npos);
+  EXPECT_EQ(text.find("<video"), std::string::npos) << "there is no time";
+}
+
 TEST(TasksSolveFigures, RowsAreBarsBesideTheDocuments) {
   ReproducedRow row{.name = "a", .summary = {}, .history = {}};
   row.summary = {{"value", 0.5}, {"document", 0.25}};

@@ -1,0 +1,89 @@
+#include "propagator/tasks/reconstruct/calibration.h"
+
+#include <fmt/format.h>
+#include <torch/utils.h>
+
+#include <algorithm>
+#include <cmath>
+
+#include "propagator/tasks/reconstruct/laplace.h"
+
+namespace propagator::tasks {
+namespace {
+
+constexpr int kLevels = 50;  // equal parts of all shares
+
+std::vector<double> in_percent(std::vector<double> shares) {
+  for (auto& share : shares) share *= 100;
+  return shares;
+}
+
+// Shares of n readings are off by √(p (1 - p) / n), if p is right: along the
+// upper edge of where 95 % of them are, and back along the lower one.
+report::Series band_of(const CoverageCurve& curve) {
+  report::Series band{.name = "95 % band if right",
+                      .style = report::Series::Style::kDashed};
+  const auto add = [&](double share, double reach) {
+    const double off =
+        std::sqrt(share * (1 - share) / static_cast<double>(curve.readings));
+    band.x.push_back(100 * share);
+    band.y.push_back(100 * std::clamp(share + reach * off, 0.0, 1.0));
+  };
+  for (const double share : curve.predicted) add(share, kReach95);
+  const auto& shares = curve.predicted;
+  for (auto at = shares.rbegin(); at != shares.rend(); ++at) {
+    add(*at, -kReach95);
+  }
+  return band;
+}
+
+}  // namespace
+
+double normal_reach(double share) {
+  return std::sqrt(2.0) *
+         torch::erfinv(torch::tensor(share, torch::kFloat64)).item<double>();
+}
+
+double coverage_of(const torch::Tensor& deviations, double predicted) {
+  return (deviations <= normal_reach(predicted))
+      .to(torch::kFloat64)
+      .mean()
+      .item<double>();
+}
+
+CoverageCurve CoverageCurve::of(const torch::Tensor& deviations) {
+  CoverageCurve curve{.readings = deviations.numel()};
+  for (int n = 1; n < kLevels; ++n) {
+    const double share = static_cast<double>(n) / kLevels;
+    curve.predicted.push_back(share);
+    curve.observed.push_back(coverage_of(deviations, share));
+  }
+  return curve;
+}
+
+double CoverageCurve::error() const {
+  double sum = 0;
+  for (size_t n = 0; n < predicted.size(); ++n) {
+    sum += std::abs(observed[n] - predicted[n]);
+  }
+  return sum / static_cast<double>(predicted.size());
+}
+
+report::LinePlot calibration_plot(
+    const std::vector<std::pair<std::string, CoverageCurve>>& curves) {
+  report::LinePlot plot{
+      .title = "Calibration",
+      .x = {.label = "predicted to be inside (%)", .first = 0, .last = 100},
+      .y = {.label = "found inside (%)", .first = 0, .last = 100}};
+  for (const auto& [name, curve] : curves) {
+    plot.series.push_back({fmt::format("{}, {} readings", name, curve.readings),
+                           in_percent(curve.predicted),
+                           in_percent(curve.observed)});
+  }
+  plot.series.push_back(
+      {"as predicted", {0, 100}, {0, 100}, report::Series::Style::kDashed});
+  plot.series.push_back(band_of(curves.front().second));
+  return plot;
+}
+
+}  // namespace propagator::tasks

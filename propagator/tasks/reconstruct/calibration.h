@@ -1,0 +1,36 @@
+#pragma once
+
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "propagator/report/figure.h"
+
+namespace propagator::tasks {
+
+// The central interval of a normal number that holds this share of it goes so
+// many standard deviations either way: √2 erf⁻¹(share).
+double normal_reach(double share);
+
+// Of readings that lie |error| / predicted standard deviation = `deviations`
+// (n) off, the share inside the interval that is to hold `predicted` of them.
+double coverage_of(const torch::Tensor& deviations, double predicted);
+
+// How often readings are inside the intervals that were predicted for them, for
+// intervals of all sizes.
+struct CoverageCurve {
+  std::vector<double> predicted = {}, observed = {};  // shares
+  int64_t readings = 0;
+
+  // Of deviations (n), one at least.
+  static CoverageCurve of(const torch::Tensor& deviations);
+  // Mean |observed - predicted|.
+  double error() const;
+};
+
+// Curves by name, with the diagonal, and the band in which 95 % of shares of so
+// many readings lie about it, for the first of them.
+report::LinePlot calibration_plot(
+    const std::vector<std::pair<std::string, CoverageCurve>>& curves);
+
+}  // namespace propagator::tasks

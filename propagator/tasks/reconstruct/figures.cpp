@@ -1,0 +1,118 @@
+#include <fmt/format.h>
+#include <torch/utils.h>
+
+#include <algorithm>
+#include <limits>
+
+#include "propagator/tasks/reconstruct/attention.h"
+#include "propagator/tasks/reconstruct/calibration.h"
+#include "propagator/tasks/reconstruct/reconstruct.h"
+#include "propagator/tasks/solve/field_panels.h"
+
+// What a rebuilt field shows beside the figures of `solve`.
+
+namespace propagator::tasks {
+namespace {
+
+using models::as_field_net;
+using torch::Tensor;
+
+// Attention is a matrix of all sensors, computed plainly to be drawn.
+constexpr int64_t kMaxAttending = 4096;
+
+}  // namespace
+
+Solve::Readings Reconstruct::readings_of(int64_t field) const {
+  const auto& [points, readings] = sensors_.training;
+  const auto all = readings.select(1, field);
+  // A file may have more fields than those that are used.
+  const bool used = std::ranges::find(measured_, field) != measured_.end();
+  const auto rows = torch::isfinite(all).nonzero().flatten().slice(
+      0, 0, used ? all.size(0) : 0);
+  return {points.index_select(0, rows), all.index_select(0, rows)};
+}
+
+void Reconstruct::draw_own(models::FieldNet& model, report::Report& report) {
+  if (!predicts_variance()) return;
+  draw_uncertainty(model, report);
+  std::vector<std::pair<std::string, CoverageCurve>> curves;
+  if (sensors_.held_out.count() > 0) {
+    curves.emplace_back("held out",
+                        CoverageCurve::of(deviations_of(model, held_out_)));
+  }
+  curves.emplace_back("trained",
+                      CoverageCurve::of(deviations_of(model, training_)));
+  report.figure(
+      "calibration", calibration_plot(curves),
+      "How many readings lie inside the intervals that were predicted for "
+      "them. Above the diagonal intervals are too wide, below it too narrow. "
+      "If they were right, a share of this many readings would be inside the "
+      "outer lines 95 times of 100.");
+}
+
+void Reconstruct::draw_uncertainty(models::FieldNet& model,
+                                   report::Report& report) {
+  const auto where = plane();
+  if (!where) return;
+  const auto outputs = outputs_at(model, reference_.points());
+  const int64_t fields = Solve::outputs();
+  const auto maps = maps_of({outputs.slice(1, 0, fields), {}}, *where);
+  const auto all = where->pictures((outputs.slice(1, fields) / 2).exp());
+  const auto places = where->held_at();
+  const auto count = std::ssize(places);
+  for (size_t k = 0; k < measured_.size(); ++k) {
+    const auto& name =
+        problem_->symbols.fields[static_cast<size_t>(measured_[k])];
+    const auto read = readings_of(measured_[k]);
+    auto figure =
+        report::figure_of(fmt::format("Uncertainty of {}", name), maps);
+    figure.rows =
+        FieldPanels{name, maps, measured_[k], places, dots_of(read, *where)}
+            .uncertainty(all.narrow(0, static_cast<int64_t>(k) * count, count));
+    report.figure(
+        "uncertainty-" + name, figure,
+        fmt::format(
+            "The standard deviation that is predicted for a reading of "
+            "{}, noise included{}.{}",
+            name,
+            maps.truth.defined() ? ", beside how far the field is off" : "",
+            remark_on(read, *where)));
+  }
+}
+
+Solve::Explored Reconstruct::explored(models::FieldNet& model,
+                                      const Answer& answer) {
+  if (truth_options_.file.empty()) return Solve::explored(model, answer);
+  // The test takes some snapshots; one who looks wants more of them.
+  const auto all = read_gridded_fields(truth_options_.file, *problem_);
+  const auto [grid, rows] = all.grid.every(explorer_strides(all.grid));
+  SolveReference there(*problem_, eval_options_, freedoms(), grid,
+                       all.fields.index_select(0, rows));
+  const auto outputs = outputs_at(model, grid.points());
+  return {grid, there.without_free_means(outputs.slice(1, 0, Solve::outputs())),
+          there.find()->fields};
+}
+
+void Reconstruct::draw_model(torch::nn::Module& module,
+                             report::Report& report) {
+  const auto where = plane();
+  const auto& points = sensors_.training.points;
+  auto& model = as_field_net(module);
+  if (!where || !attends_to_sensors(model)) return;
+  if (points.size(0) > kMaxAttending) {
+    report.text(
+        fmt::format("Attention is drawn for up to {} sensors.", kMaxAttending));
+    return;
+  }
+  const int64_t sensor =
+      telling_sensor(points, problem_->domain, problem_->time());
+  const auto attention =
+      attention_at(model, windows_of(points.slice(0, sensor, sensor + 1)),
+                   sensor, points.size(0));
+  if (!attention) return;
+  const auto places =
+      where->near(points, std::numeric_limits<double>::infinity())[0];
+  draw_attention(*attention, places, *where, report);
+}
+
+}  // namespace propagator::tasks

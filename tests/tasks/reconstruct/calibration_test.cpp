@@ -1,0 +1,70 @@
+#include "propagator/tasks/reconstruct/calibration.h"
+
+#include <torch/utils.h>
+
+#include <cmath>
+
+#include "testing.h"
+
+namespace propagator::tasks {
+namespace {
+
+// |z| of n normal numbers, one from each of n equal parts of all.
+torch::Tensor normal_sample(int64_t n) {
+  const auto shares =
+      (torch::arange(n, torch::kFloat64) + 0.5) / static_cast<double>(n);
+  return std::sqrt(2.0) * torch::erfinv(shares);
+}
+
+TEST(TasksCalibration, ReachesAreThoseOfANormalNumber) {
+  EXPECT_NEAR(normal_reach(0.5), 0.6744897501960817, 1e-12);
+  EXPECT_NEAR(normal_reach(0.95), 1.959963984540054, 1e-12);
+  EXPECT_NEAR(std::erf(normal_reach(0.37) / std::sqrt(2.0)), 0.37, 1e-12);
+}
+
+TEST(TasksCalibration, ANormalSampleIsOnTheDiagonal) {
+  const auto curve = CoverageCurve::of(normal_sample(1000));
+  EXPECT_EQ(curve.readings, 1000);
+  ASSERT_GT(curve.predicted.size(), 20u);
+  for (size_t n = 0; n < curve.predicted.size(); ++n) {
+    EXPECT_NEAR(curve.observed[n], curve.predicted[n], 1e-3);
+  }
+  EXPECT_LT(curve.error(), 1e-3);
+}
+
+TEST(TasksCalibration, IntervalsOfTheWrongSizeAreSeen) {
+  // Deviations were taken for twice what they are, or for half of it.
+  const auto sample = normal_sample(20'000);
+  for (const double factor : {0.5, 2.0}) {
+    const auto curve = CoverageCurve::of(sample * factor);
+    for (size_t n = 0; n < curve.predicted.size(); ++n) {
+      const double reach = normal_reach(curve.predicted[n]);
+      EXPECT_NEAR(curve.observed[n], std::erf(reach / factor / std::sqrt(2.0)),
+                  1e-4);
+    }
+    EXPECT_GT(curve.error(), 0.1);
+  }
+  // All inside every interval: the mean of 1 - p.
+  EXPECT_NEAR(CoverageCurve::of(torch::zeros({3}, torch::kFloat64)).error(),
+              0.5, 1e-12);
+}
+
+TEST(TasksCalibration, ThePlotHasTheCurvesAndTheBandOfTheFirst) {
+  const auto curve = CoverageCurve::of(normal_sample(16));
+  const auto plot = calibration_plot({{"held out", curve}});
+  ASSERT_EQ(plot.series.size(), 3u);
+  EXPECT_EQ(plot.series[0].name, "held out, 16 readings");
+  const auto middle = curve.predicted.size() / 2;
+  ASSERT_DOUBLE_EQ(plot.series[0].x[middle], 50);
+  EXPECT_DOUBLE_EQ(plot.series[0].y[middle], 50);
+  // ± 1.96 √(0.5 · 0.5 / 16)
+  const auto& band = plot.series[2];
+  const auto back = band.y.size() - 1 - middle;
+  EXPECT_DOUBLE_EQ(band.x[back], 50);
+  EXPECT_NEAR(band.y[middle], 50 + 24.4995, 1e-3);
+  EXPECT_NEAR(band.y[back], 50 - 24.4995, 1e-3);
+  EXPECT_EQ(band.y[curve.predicted.size() - 1], 100) << "never above all";
+}
+
+}  // namespace
+}  // namespace propagator::tasks
