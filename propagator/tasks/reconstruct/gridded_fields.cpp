@@ -11,17 +11,6 @@ namespace {
 
 using torch::Tensor;
 
-// A share of an interval by which 199 · 0.1 may be beyond 19.9.
-constexpr double kRounding = 1e-9;
-
-// The places along a variable, which must be inside its interval.
-Tensor places_inside(const pde::Problem& problem, size_t variable,
-                     const Tensor& places, const std::filesystem::path& path) {
-  const auto& [low, high] = problem.domain[variable];
-  const double first = places[0].item<double>();
-  const double last = places[-1].item<double>();
-  const double slack = kRounding * (high - low);
-  if (first >= low - slack && last <= high + slack) {
 // The places along a variable, which must be inside its interval.
 Tensor inside_interval(const pde::Problem& problem, size_t variable,
                        const Tensor& places,
@@ -70,7 +59,6 @@ GriddedFields read_gridded_fields(const std::filesystem::path& path,
   GriddedFields all;
   all.grid.variables = problem.symbols.variables;
   for (size_t v = 0; v < problem.domain.size(); ++v) {
-    all.grid.along.push_back(places_inside(problem, v, read.along[v], path));
     all.grid.along.push_back(inside_interval(problem, v, read.along[v], path));
     warn_of_gap(problem, v, read.along[v], path);
   }
