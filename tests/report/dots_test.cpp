@@ -21,10 +21,10 @@ HeatMaps map_with(const Dots& dots, bool with_cells = true) {
   return {.x = {"x", 0, 1}, .y = {"y", 1, 0}, .rows = {{.panels = {panel}}}};
 }
 
-// How many points of a kind a picture has: 5 is a cross, 6 a ring, 7 a disc in
+// How many points of a kind a picture has: 2 is a cross, 6 a ring, 7 a disc in
 // gnuplot's scripts, one less in its pictures.
 int64_t points_in(const std::string& svg, int kind) {
-  const auto mark = fmt::format("xlink:href='#gpPt{}'", kind - 1);
+  const auto mark = fmt::format("'#gpPt{}' transform='translate(", kind - 1);
   int64_t count = 0;
   for (size_t at = 0; (at = svg.find(mark, at)) != std::string::npos; ++at) {
     ++count;
@@ -56,8 +56,8 @@ TEST(ReportDots, AreDrawnAtTheirPlacesWithAndWithoutValues) {
 }
 
 TEST(ReportDots, TheLargestValueIsDrawnLast) {
-  const auto script =
-      write_script(map_with({{1, 2, 3, 4}, {5, 6, 7, 8}, {0.3, 0.9, kNone, 0.1}}));
+  const auto script = write_script(
+      map_with({{1, 2, 3, 4}, {5, 6, 7, 8}, {0.3, 0.9, kNone, 0.1}}));
   const auto& text = script.files[0].text;
   EXPECT_NE(text.find("4\t8\t0.1\n1\t5\t0.3\n2\t6\t0.9\n"), std::string::npos)
       << text;

@@ -144,8 +144,7 @@ void draw_attention(const SensorAttention& attention, const Tensor& places,
   const auto panel = [&](const std::string& title, const Tensor& weights) {
     return panel_of(title, weights, places, attention.sensor);
   };
-  report::PanelRow point{
-      .label = "a point", .bar_label = "weight", .log = true};
+  report::PanelRow point{.label = "a point", .bar_label = "weight"};
   const int64_t heads = attention.point.size(0);
   point.panels.push_back(panel("mean of heads", attention.point.mean(0)));
   for (int64_t h = 0; heads > 1 && h < std::min(heads, kShown); ++h) {

@@ -9,6 +9,9 @@ namespace {
 using report::PanelRow;
 using torch::Tensor;
 
+// Letters of an equation that fit beside a row of panels.
+constexpr size_t kLongestLabel = 26;
+
 // Pictures (S, R, C), each with its title.
 PanelRow row_of_pictures(const std::string& label, const std::string& bar_label,
                          const Tensor& pictures,
@@ -51,8 +54,8 @@ std::vector<PanelRow> FieldPanels::fields() const {
     rows[0].panels.push_back(known.panels[0]);
   } else {
     const auto both = torch::cat({mine, truth});
-    rows[0].range = known.range = {both.min().item<double>(),
-                                   both.max().item<double>()};
+    rows[0].range =
+        known.range = {both.min().item<double>(), both.max().item<double>()};
     rows.push_back(known);
   }
   rows.push_back(
@@ -91,8 +94,11 @@ std::vector<PanelRow> residual_panels(
     rows.push_back(row_of_pictures("", "residual", residuals, texts));
   } else {
     for (size_t n = 0; n < equations.size(); ++n) {
+      const auto text = equations[n].text();
       rows.push_back(row_of_pictures(
-          equations[n].text(), "residual",
+          text.size() > kLongestLabel ? fmt::format("equation {}", n + 1)
+                                      : text,
+          "residual",
           residuals.narrow(0, static_cast<int64_t>(n) * count, count), places));
     }
   }

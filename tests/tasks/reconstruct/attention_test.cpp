@@ -87,7 +87,7 @@ TEST(TasksSensorAttention, ObservingChangesNothingAndEnds) {
   const auto places = testing::random({4, 1, 2}, "points") * 0.4 + 0.5;
   const auto before = net->values(places);
   const auto attention = attention_of(*net);
-  EXPECT_TRUE(near(net->values(places), before, {0, 0}));
+  EXPECT_TRUE(near(net->values(places), before, testing::kFloat64));
   EXPECT_EQ(attention.point.size(1), 5) << "of the one that was asked for";
 }
 
