@@ -342,7 +342,8 @@ Jet Pgt::decode(const Jet& points, const Jet& condition) {
 }
 
 Jet Pgt::forward(const Jet& windows) {
-  const auto encoded = held_ ? *held_ : encode();
+  // Who watches wants to see the encoder too.
+  const auto encoded = held_ && !observer_ ? *held_ : encode();
   const auto& rows = windows.rows();  // (M, N, T, D)
   const auto type = global_token_.scalar_type();
   const auto flat =

@@ -92,7 +92,8 @@ class Pgt : public FieldNet, public nn::DataShaped {
   Products products() const;
 
   // Shows the weights (H, N, M) with which N points attend to the M sensors, of
-  // every forward, to `observer`; an empty one ends it.
+  // every forward, to `observer`; an empty one ends it. Meanwhile every forward
+  // encodes the sensors, whatever is held.
   using Observer = std::function<void(const torch::Tensor& weights)>;
   void watch(Observer observer) { observer_ = std::move(observer); }
 
