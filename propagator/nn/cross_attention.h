@@ -18,7 +18,6 @@ autodiff::Jet cross_attention_reference(const autodiff::Jet& queries,
 
 // The weights of its softmax alone, (H, N, T), of queries (N, C).
 torch::Tensor cross_attention_weights(const torch::Tensor& queries,
-                                      const torch::Tensor& keys,
-                                      int64_t heads);
+                                      const torch::Tensor& keys, int64_t heads);
 
 }  // namespace propagator::nn
