@@ -1,5 +1,6 @@
 #include "mat_files.h"
 
+#include <hdf5.h>
 #include <matio.h>
 
 #include <memory>
@@ -13,6 +14,9 @@ namespace {
 using File = std::unique_ptr<mat_t, decltype(&Mat_Close)>;
 
 File create(const std::filesystem::path& path, MatKind kind) {
+  // Before matio opens HDF5, as our own reader does: files that a full disk has
+  // left open are not to be closed at the end.
+  H5dont_atexit();
   const auto version = kind == MatKind::k73 ? MAT_FT_MAT73 : MAT_FT_MAT5;
   File file(Mat_CreateVer(path.c_str(), nullptr, version), &Mat_Close);
   if (file == nullptr) throw std::runtime_error("cannot write a .mat file");

@@ -220,7 +220,7 @@ TEST_F(BadInput, MissingFiles) {
   expect(run("resume " + (folder / "none").string()), 1, "no run at");
   expect(run("eval " + folder.path().string()), 1, "no config.yaml");
   expect(run("data info none.h5"), 1, "cannot read none.h5");
-  expect(run("data info none.txt"), 2, ".h5, .hdf5 or .npz");
+  expect(run("data info none.txt"), 2, ".h5, .hdf5, .npz or .mat");
   expect(train("-s data.file=none.h5"), 1, "cannot read none.h5");
 }
 

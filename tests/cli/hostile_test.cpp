@@ -187,7 +187,7 @@ TEST_F(Hostile, NamesOfFilesAndFoldersAreNotRun) {
   expect(in_folder("train a*.yaml -s train.max_steps=6 -s report.page=yes"), 0,
          "report.html");
   expect(in_folder("report runs/a*"), 0, "report.html");
-  expect(in_folder("data info a*.yaml"), 2, ".h5, .hdf5 or .npz");
+  expect(in_folder("data info a*.yaml"), 2, ".h5, .hdf5, .npz or .mat");
   fs::copy(folder / (name + ".yaml"), folder / (name + ".h5"));
   expect(in_folder("data info a*.h5"), 3, "is not an HDF5 file");
 }
