@@ -244,7 +244,7 @@ TEST_F(Verbs, ATruthThatIsNotThereIsSimulatedOnce) {
   write_file_atomically(
       path("wake.yaml"),
       "task: reconstruct\nproblem:\n"
-      "  domain: ['x in [1, 8]', 'y in [-2, 2]', 't in [1, 1.5]']\n"
+      "  domain: ['x in [1, 8]', 'y in [-2, 2]', 't in [0, 0.5]']\n"
       "  fields: [u, v, p]\n"
       "  equations: [u_t + u*u_x + v*u_y = -p_x, u_x + v_y = 0,\n"
       "              v_t + u*v_x + v*v_y = -p_y]\n"
