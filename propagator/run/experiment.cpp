@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <filesystem>
+#include <set>
 
 #include "propagator/core/error.h"
 #include "propagator/core/sha256.h"
@@ -133,11 +134,14 @@ void Experiment::prepare_for_pages() {
 std::vector<std::string> Experiment::remarks(
     std::optional<int64_t> cases) const {
   auto remarks = renamed_;
-  for (const auto& all : {train_.unused_options(), task_->unused_options()}) {
+  // The task knows best why; one reason for a key is enough.
+  std::set<std::string> told;
+  for (const auto& all : {task_->unused_options(), train_.unused_options()}) {
     for (const auto& [key, why] : all) {
       for (const auto& field : schema_.fields()) {
         if (!field.path.starts_with(key)) continue;
         if (field.get() == field.default_text) continue;
+        if (!told.insert(field.path).second) continue;
         remarks.push_back(fmt::format("{} has no effect: {}", field.path, why));
       }
     }
