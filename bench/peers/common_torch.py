@@ -51,6 +51,21 @@ def compiled(function, mode, **options):
     return call
 
 
+def closure_of(args, model, loss, compile_mode):
+    """Loss and the gradient of all parameters, as the mode asks for it."""
+    if compile_mode:
+        # Whole or not at all: what it cannot read would run as it is written.
+        loss = compiled(loss, compile_mode, fullgraph=True)
+
+    def closure():
+        model.zero_grad(set_to_none=True)
+        value = loss()
+        value.backward()
+        return value
+
+    return captured(closure)[0].replay if args.mode == "graph" else closure
+
+
 def best_compiled(args, make, wait, plan, ready):
     """The faster mode and its times; one that fails is told and left out."""
     best = None

@@ -21,7 +21,7 @@ import jax.numpy as jnp
 
 import common_jax
 import pgt_problem as pgt
-from pgt_problem import HEADS, WIDTH
+from pgt_problem import AXES, FIELDS, HEADS, WIDTH
 
 
 def make_weights():
@@ -117,9 +117,6 @@ def decode(p, points, encoded):
         gamma, beta, omega = jnp.split(linear(film, condition), 3, -1)
         x = jnp.sin(pgt.FREQUENCY * omega * (gamma * linear(layer, x) + beta))
     return linear(p["out"], x)
-
-
-FIELDS, AXES = "uvp", "xyt"
 
 
 def nested(fields, points):

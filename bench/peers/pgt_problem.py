@@ -12,6 +12,7 @@ SENSORS, PER_AXIS = 1500, 16
 LOW = np.array([1, -2, 0], np.float32)
 HIGH = np.array([8, 2, 19.9], np.float32)
 REYNOLDS, VELOCITY = 100.0, 1.0
+FIELDS, AXES = "uvp", "xyt"
 
 
 def arguments(doc, modes):

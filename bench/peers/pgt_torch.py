@@ -30,8 +30,8 @@ except ImportError:  # before PyTorch 2
     import functorch as func
 
 import pgt_problem as pgt
-from common_torch import MODES, captured, compiled, run, set_up
-from pgt_problem import HEADS, WIDTH
+from common_torch import MODES, closure_of, run, set_up
+from pgt_problem import AXES, FIELDS, HEADS, WIDTH
 
 
 def heads(x):
@@ -120,9 +120,6 @@ class Pgt(nn.Module):
         return self.out(x)
 
 
-FIELDS, AXES = "uvp", "xyt"
-
-
 def nested(decode, points):
     def gradient(u):
         return torch.autograd.grad(u.sum(), points, create_graph=True)[0]
@@ -170,17 +167,7 @@ def make_closure(args, model, data, compile_mode):
         return pgt.loss(model.decode(data["places"], encoded),
                         data["readings"], d)
 
-    if compile_mode:
-        # Whole or not at all: what it cannot read would run as it is written.
-        loss = compiled(loss, compile_mode, fullgraph=True)
-
-    def closure():
-        model.zero_grad(set_to_none=True)
-        value = loss()
-        value.backward()
-        return value
-
-    return captured(closure)[0].replay if args.mode == "graph" else closure
+    return closure_of(args, model, loss, compile_mode)
 
 
 def main():

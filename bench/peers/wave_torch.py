@@ -32,7 +32,7 @@ except ImportError:  # before PyTorch 2
     import functorch as func
 
 import wave_problem as wave
-from common_torch import MODES, captured, compiled, run, set_up
+from common_torch import MODES, closure_of, run, set_up
 from wave_problem import FEED_FORWARD, HEADS, HIDDEN, WIDTH
 
 
@@ -179,17 +179,7 @@ def make_loss(way, model, per_axis, device):
 
 def make_closure(args, model, compile_mode):
     loss = make_loss(ways(args), model, args.per_axis, args.device)
-    if compile_mode:
-        # Whole or not at all: what it cannot read would run as it is written.
-        loss = compiled(loss, compile_mode, fullgraph=True)
-
-    def closure():
-        model.zero_grad(set_to_none=True)
-        value = loss()
-        value.backward()
-        return value
-
-    return captured(closure)[0].replay if args.mode == "graph" else closure
+    return closure_of(args, model, loss, compile_mode)
 
 
 def main():

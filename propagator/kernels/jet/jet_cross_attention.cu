@@ -103,8 +103,6 @@ struct Sums {
 template <class F>
 __global__ void __launch_bounds__(kThreads)
     forward(Job job, float* out, float* sums) {
-  __shared__ __align__(16) float keys[kTokens][F::kDepth];
-  __shared__ __align__(16) float values[kTokens][F::kDepth];
   const auto& of = job.of;
   const Seat<F> seat(of.points);
   const int64_t row = of.points * of.width;
@@ -112,21 +110,12 @@ __global__ void __launch_bounds__(kThreads)
   Rows<F> query;
   query.read(of.q + place, row, job.scale);
   Sums<F> so_far;
-  for (int64_t first = 0; first < of.tokens; first += kTokens) {
-    __syncthreads();
-    copy_tokens<F>(job, of.k, first, keys);
-    copy_tokens<F>(job, of.v, first, values);
-    __syncthreads();
-    const int count =
-        static_cast<int>(min(int64_t{kTokens}, of.tokens - first));
-    for (int j = 0; j < count; ++j) {
-      float key[kPart], value[kPart], s[F::kRows];
-      read_part(&keys[j][seat.part * kPart], key);
-      read_part(&values[j][seat.part * kPart], value);
-      query.meet(key, s);
-      so_far.take(job, s, value);
-    }
-  }
+  for_tokens(job, seat,
+             [&](const float(&key)[kPart], const float(&value)[kPart]) {
+               float s[F::kRows];
+               query.meet(key, s);
+               so_far.take(job, s, value);
+             });
   const float log_sum = so_far.peak + logf(so_far.of_terms[0]);
   so_far.finish(job);
   if (!seat.is_there()) return;
@@ -163,8 +152,6 @@ __device__ void taken_away(const Job& job, const Rows<F>& g, const Rows<F>& b,
 template <class F>
 __global__ void __launch_bounds__(kThreads)
     backward_of_queries(Job job, JetCrossBackward with) {
-  __shared__ __align__(16) float keys[kTokens][F::kDepth];
-  __shared__ __align__(16) float values[kTokens][F::kDepth];
   const auto& of = job.of;
   const Seat<F> seat(of.points);
   const int64_t row = of.points * of.width;
@@ -186,27 +173,19 @@ __global__ void __launch_bounds__(kThreads)
   }
   Rows<F> query, by_query = {};
   query.read(of.q + place, row, job.scale);
-  for (int64_t first = 0; first < of.tokens; first += kTokens) {
-    __syncthreads();
-    copy_tokens<F>(job, of.k, first, keys);
-    copy_tokens<F>(job, of.v, first, values);
-    __syncthreads();
-    const int count =
-        static_cast<int>(min(int64_t{kTokens}, of.tokens - first));
-    for (int j = 0; j < count; ++j) {
-      float token[kPart], s[F::kRows], y[F::kRows];
-      read_part(&values[j][seat.part * kPart], token);
-      grad.meet(token, y);
+  for_tokens(job, seat,
+             [&](const float(&key)[kPart], const float(&value)[kPart]) {
+               float s[F::kRows], y[F::kRows];
+               grad.meet(value, y);
 #pragma unroll
-      for (int m = 0; m < F::kRows; ++m) y[m] -= taken[m];
-      read_part(&keys[j][seat.part * kPart], token);
-      query.meet(token, s);
-      centre<F>(job, sums, s);
-      slopes<F>(job, expf(s[0] - sums[0]), s, y);
+               for (int m = 0; m < F::kRows; ++m) y[m] -= taken[m];
+               query.meet(key, s);
+               centre<F>(job, sums, s);
+               slopes<F>(job, expf(s[0] - sums[0]), s, y);
 #pragma unroll
-      for (int m = 0; m < F::kRows; ++m) add(y[m], token, by_query.at[m]);
-    }
-  }
+               for (int m = 0; m < F::kRows; ++m)
+                 add(y[m], key, by_query.at[m]);
+             });
   if (!seat.is_there()) return;
 #pragma unroll
   for (int m = 0; m < F::kRows; ++m) {

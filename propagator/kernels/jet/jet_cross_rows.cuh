@@ -167,4 +167,27 @@ __device__ void copy_tokens(const Job& job, const float* from, int64_t first,
   }
 }
 
+// Calls work(key, value), a thread's channels of both, for every token of the
+// head.
+template <class F, class Work>
+__device__ void for_tokens(const Job& job, const Seat<F>& seat,
+                           const Work& work) {
+  __shared__ __align__(16) float keys[kTokens][F::kDepth];
+  __shared__ __align__(16) float values[kTokens][F::kDepth];
+  for (int64_t first = 0; first < job.of.tokens; first += kTokens) {
+    __syncthreads();
+    copy_tokens<F>(job, job.of.k, first, keys);
+    copy_tokens<F>(job, job.of.v, first, values);
+    __syncthreads();
+    const int count =
+        static_cast<int>(min(int64_t{kTokens}, job.of.tokens - first));
+    for (int j = 0; j < count; ++j) {
+      float key[kPart], value[kPart];
+      read_part(&keys[j][seat.part * kPart], key);
+      read_part(&values[j][seat.part * kPart], value);
+      work(key, value);
+    }
+  }
+}
+
 }  // namespace propagator::kernels::cross
