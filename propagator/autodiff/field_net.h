@@ -43,8 +43,10 @@ class FieldNet : public torch::nn::Module {
  public:
   virtual autodiff::Jet forward(const autodiff::Jet& points) = 0;
 
-  // (N, T, D) → (N, T, F)
+  // (N, T, D) → (N, T, F). At points that ask for no gradient it can be
+  // differentiated once.
   torch::Tensor values(const torch::Tensor& points) {
+    const DifferentiatedOnce once(!points.requires_grad());
     return forward(autodiff::Jet::constant(points)).value();
   }
   // Sets the weights as the network's document does; by default Xavier's

@@ -5,6 +5,7 @@
 
 #include <algorithm>
 #include <stdexcept>
+#include <utility>
 
 #include "propagator/kernels/jet/jet_linear.h"
 #include "propagator/kernels/jet/jet_wavelet.h"
@@ -13,6 +14,8 @@ namespace propagator::autodiff {
 namespace {
 
 using torch::Tensor;
+
+thread_local bool promised_once = false;
 
 // a and b with as many dimensions, filled up with ones behind the rows.
 std::pair<Tensor, Tensor> aligned(const Tensor& a, const Tensor& b) {
@@ -173,10 +176,16 @@ std::vector<Tensor> Jet::coefficients() const {
   return rows_.split_with_sizes(sizes);
 }
 
+DifferentiatedOnce::DifferentiatedOnce(bool promised)
+    : before_(std::exchange(promised_once, promised)) {}
+
+DifferentiatedOnce::~DifferentiatedOnce() { promised_once = before_; }
+
 bool allows_kernels(const Jet& x) {
   const auto& rows = x.rows();
   const int64_t order = x.layout().order();
-  const bool once = order > 0 || !torch::GradMode::is_enabled();
+  const bool once =
+      order > 0 || promised_once || !torch::GradMode::is_enabled();
   return order <= 2 && once && (rows.is_cpu() || rows.is_cuda()) &&
          (rows.scalar_type() == torch::kFloat32 ||
           rows.scalar_type() == torch::kFloat64);

@@ -95,6 +95,19 @@ class Jet {
 // that of a constant may need another.
 bool allows_kernels(const Jet& x);
 
+// While one lives, nothing that its thread computes is differentiated twice:
+// the kernels may take constants too.
+class DifferentiatedOnce {
+ public:
+  explicit DifferentiatedOnce(bool promised);
+  ~DifferentiatedOnce();
+  DifferentiatedOnce(const DifferentiatedOnce&) = delete;
+  DifferentiatedOnce& operator=(const DifferentiatedOnce&) = delete;
+
+ private:
+  bool before_;
+};
+
 // Sums and products, entry by entry; shapes broadcast. One of two jets may be
 // a constant; otherwise their layouts must be the same.
 Jet operator+(const Jet& a, const Jet& b);

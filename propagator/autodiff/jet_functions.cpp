@@ -75,6 +75,10 @@ std::vector<Tensor> antiderivative(const Tensor& start,
 
 Jet sin(const Jet& x) {
   if (x.is_constant()) return {torch::sin(x.rows()), x.layout()};
+  if (allows_kernels(x)) {
+    const auto options = x.rows().options();
+    return waves(x, torch::ones({1}, options), torch::zeros({1}, options));
+  }
   const auto value = x.value();
   return compose(x, alternating(torch::sin(value), torch::cos(value), -1,
                                 x.layout().order()));

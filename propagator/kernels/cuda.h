@@ -7,6 +7,7 @@
 #include "propagator/kernels/greens/green_attention.h"
 #include "propagator/kernels/jet/jet_attention.h"
 #include "propagator/kernels/jet/jet_cross_attention.h"
+#include "propagator/kernels/jet/jet_film.h"
 #include "propagator/kernels/jet/jet_scan.h"
 #include "propagator/kernels/jet/jet_wavelet.h"
 #include "propagator/kernels/plate_loss.h"
@@ -83,6 +84,14 @@ JetCrossGradients jet_cross_attention_backward_cuda(
     const torch::Tensor& q, const torch::Tensor& k, const torch::Tensor& v,
     const torch::Tensor& out, const torch::Tensor& sums,
     const torch::Tensor& grad, const JetOrders& orders);
+
+torch::Tensor jet_film_cuda(const torch::Tensor& x, const torch::Tensor& film,
+                            double w0, const JetOrders& orders);
+// Writes `dx` and `dfilm`.
+void jet_film_backward_cuda(const torch::Tensor& x, const torch::Tensor& film,
+                            double w0, const JetOrders& orders,
+                            const torch::Tensor& dy, const torch::Tensor& dx,
+                            const torch::Tensor& dfilm);
 
 torch::Tensor jet_scan_cuda(const JetScanInputs& in, const JetOrders& orders);
 JetScanInputs jet_scan_backward_cuda(const JetScanInputs& in,

@@ -81,6 +81,15 @@ JetCrossGradients jet_cross_attention_backward_cuda(
     const JetOrders&) {
   no_cuda();
 }
+torch::Tensor jet_film_cuda(const torch::Tensor&, const torch::Tensor&, double,
+                            const JetOrders&) {
+  no_cuda();
+}
+void jet_film_backward_cuda(const torch::Tensor&, const torch::Tensor&, double,
+                            const JetOrders&, const torch::Tensor&,
+                            const torch::Tensor&, const torch::Tensor&) {
+  no_cuda();
+}
 torch::Tensor jet_scan_cuda(const JetScanInputs&, const JetOrders&) {
   no_cuda();
 }

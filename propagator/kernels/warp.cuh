@@ -36,6 +36,13 @@ bool aligned_to_16(Pointers... pointers) {
   return ((reinterpret_cast<uintptr_t>(pointers) | ...) & 15) == 0;
 }
 
+__device__ inline void sine_and_cosine(float x, float* s, float* c) {
+  sincosf(x, s, c);
+}
+__device__ inline void sine_and_cosine(double x, double* s, double* c) {
+  sincos(x, s, c);
+}
+
 // The sum over lanes l, l ^ kFirst, l ^ 2 kFirst, …: over the whole warp, or
 // over the lanes that agree modulo kFirst. All of them get the same bits.
 template <int kFirst = 1, class Real>

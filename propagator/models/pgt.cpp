@@ -117,6 +117,7 @@ Tensor PgtBlockImpl::forward(const Tensor& tokens,
 Pgt::Pgt(const PgtOptions& o, const FieldDomain& domain)
     : options_(o),
       domain_(domain),
+      axes_(*this, domain),
       reading_embedding_(
           register_module("reading_embedding",
                           nn::linear_without_bias(domain.fields, o.width))),
@@ -146,9 +147,6 @@ Pgt::Pgt(const PgtOptions& o, const FieldDomain& domain)
         PgtBlock(PgtBlockOptions{o.width, o.heads, o.feed_forward})));
   }
   make_decoder();
-  low_ = register_buffer("low", torch::tensor(domain.low, torch::kFloat64));
-  span_ = register_buffer("span",
-                          torch::tensor(domain.high, torch::kFloat64) - low_);
   const auto none = [&](const char* name, int64_t columns) {
     return register_parameter(name, torch::zeros({0, columns}), false);
   };
@@ -234,12 +232,6 @@ void Pgt::take_shapes(const std::map<std::string, Tensor>& tensors,
   }
 }
 
-Tensor Pgt::unit(const Tensor& points) const {
-  return (points - low_.to(points.options())) *
-             (2 / span_.to(points.options())) -
-         1;
-}
-
 nn::AttentionBias Pgt::bias() {
   if (options_.green.kind == kernels::GreenKind::kNone) {
     return nn::AttentionBias::full();
@@ -271,8 +263,8 @@ Pgt::Encoded Pgt::encode() {
                      "it is a model of the task reconstruct");
   }
   const auto type = global_token_.scalar_type();
-  const auto places =
-      nn::apply_linear(place_embedding_, unit(places_).to(type));
+  const auto places = nn::apply_linear(
+      place_embedding_, axes_(Jet::constant(places_)).value().to(type));
   const auto sensors =
       places + nn::apply_linear(reading_embedding_, readings_.to(type)) +
       nn::apply_linear(known_embedding_, known_.to(type));
@@ -345,12 +337,8 @@ Jet Pgt::forward(const Jet& windows) {
   // Who watches wants to see the encoder too.
   const auto encoded = held_ && !observer_ ? *held_ : encode();
   const auto& rows = windows.rows();  // (M, N, T, D)
-  const auto type = global_token_.scalar_type();
-  const auto flat =
-      windows.linear([](const Tensor& all) { return all.flatten(1, 2); });
-  // Scaled to [-1, 1]: a shift moves the value alone.
-  const auto points =
-      flat * (2 / span_.to(type)) + (-1 - 2 * low_.to(type) / span_.to(type));
+  const auto points = axes_(
+      windows.linear([](const Tensor& all) { return all.flatten(1, 2); }));
   const auto phi = nn::apply_linear(
       query_out_, autodiff::tanh(nn::apply_linear(query_in_, points)));
   const auto condition = autodiff::cat(

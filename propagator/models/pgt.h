@@ -11,6 +11,7 @@
 #include "propagator/nn/data_shaped.h"
 #include "propagator/nn/film.h"
 #include "propagator/nn/siren.h"
+#include "propagator/nn/unit_axes.h"
 #include "propagator/pde/greens/green_kernel.h"
 
 namespace propagator::models {
@@ -107,7 +108,6 @@ class Pgt : public FieldNet, public nn::DataShaped {
   // What is known of the Green's function: lengths left at 0 in the options
   // come from the sensors.
   nn::AttentionBias bias();
-  torch::Tensor unit(const torch::Tensor& points) const;
   // Cross-attention of φ (M; N, W) to the tokens.
   autodiff::Jet ask(const autodiff::Jet& phi, const Encoded& tokens);
   autodiff::Jet decode(const autodiff::Jet& points,
@@ -117,6 +117,7 @@ class Pgt : public FieldNet, public nn::DataShaped {
 
   PgtOptions options_;
   FieldDomain domain_;
+  nn::UnitAxes axes_;
   torch::nn::Linear reading_embedding_, known_embedding_, place_embedding_;
   torch::Tensor global_token_;  // (1, W)
   std::vector<PgtBlock> blocks_;
@@ -127,7 +128,6 @@ class Pgt : public FieldNet, public nn::DataShaped {
   nn::Siren siren_ = nullptr;
   std::vector<torch::nn::Linear> dense_;  // of a decoder with tanh
   torch::Tensor green_parameters_;
-  torch::Tensor low_, span_;                     // (D)
   torch::Tensor places_, readings_, known_;      // (M, D), (M, F), (M, F)
   std::optional<kernels::GreenFunction> green_;  // of the readings, once
   std::optional<Encoded> held_;

@@ -2,15 +2,46 @@
 
 #include <torch/utils.h>
 
+#include <utility>
+
+#include "propagator/kernels/jet/jet_film.h"
 #include "propagator/nn/wavelet_mlp.h"
 
 namespace propagator::nn {
 
 using autodiff::Jet;
 
+namespace {
+
+bool has_kernel(const Jet& x, const Modulation& by) {
+  const auto &rows = x.rows(), &film = by.all().rows();
+  return by.has_frequency() && autodiff::allows_kernels(x) &&
+         by.all().layout() == x.layout() && film.dim() == rows.dim() &&
+         film.numel() == 3 * rows.numel();
+}
+
+}  // namespace
+
+Modulation::Modulation(Jet all, int64_t features)
+    : all_(std::move(all)), features_(features) {}
+
+bool Modulation::has_frequency() const {
+  return all_.rows().size(-1) == 3 * features_;
+}
+
+Jet Modulation::part(int64_t n) const {
+  return autodiff::narrow(all_, -1, n * features_, features_);
+}
+
 Jet modulate(const Jet& x, const Modulation& by) {
-  const auto y = by.gamma * x + by.beta;
-  return by.omega ? *by.omega * y : y;
+  const auto y = by.gamma() * x + by.beta();
+  return by.has_frequency() ? by.omega() * y : y;
+}
+
+Jet modulated_sine(const Jet& x, const Modulation& by, double w0) {
+  if (!has_kernel(x, by)) return autodiff::sin(modulate(x, by) * w0);
+  return {kernels::jet_film(x.rows(), by.all().rows(), w0, x.layout().orders()),
+          x.layout()};
 }
 
 FilmImpl::FilmImpl(const FilmOptions& options)
@@ -30,13 +61,7 @@ void FilmImpl::reset() {
 }
 
 Modulation FilmImpl::modulation(const Jet& condition) {
-  const auto all = apply_linear(linear_, condition);
-  const auto part = [&](int64_t n) {
-    return autodiff::narrow(all, -1, n * options_.features, options_.features);
-  };
-  Modulation by{part(0), part(1)};
-  if (options_.frequency) by.omega = part(2);
-  return by;
+  return {apply_linear(linear_, condition), options_.features};
 }
 
 Jet FilmImpl::forward(const Jet& x, const Jet& condition) {

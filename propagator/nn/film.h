@@ -2,21 +2,36 @@
 
 #include <torch/nn/modules/linear.h>
 
-#include <optional>
-
 #include "propagator/autodiff/jet.h"
 
 namespace propagator::nn {
 
-// What a condition does to F features, jets (M; …, F) that move with the
-// features or are constants; their shapes broadcast.
-struct Modulation {
-  autodiff::Jet gamma, beta;
-  std::optional<autodiff::Jet> omega = {};
+// What a condition does to F features: a jet (M; …, 2F) of γ and β beside each
+// other, or (M; …, 3F) with a frequency ω after them, that moves with the
+// features or is a constant; shapes broadcast.
+class Modulation {
+ public:
+  Modulation() = default;
+  Modulation(autodiff::Jet all, int64_t features);
+
+  const autodiff::Jet& all() const { return all_; }
+  autodiff::Jet gamma() const { return part(0); }
+  autodiff::Jet beta() const { return part(1); }
+  bool has_frequency() const;
+  autodiff::Jet omega() const { return part(2); }
+
+ private:
+  autodiff::Jet part(int64_t n) const;
+
+  autodiff::Jet all_;
+  int64_t features_ = 0;
 };
 
 // γ ⊙ x + β; with a frequency, ω ⊙ (γ ⊙ x + β).
 autodiff::Jet modulate(const autodiff::Jet& x, const Modulation& by);
+// sin(w0 modulate(x, by)), in one pass over the rows where a kernel has it.
+autodiff::Jet modulated_sine(const autodiff::Jet& x, const Modulation& by,
+                             double w0);
 
 struct FilmOptions {
   int64_t condition = 1;   // length of the conditioning vector

@@ -14,13 +14,6 @@ namespace {
 
 using autodiff::Jet;
 
-// Through the fused kernel of w₁ sin + w₂ cos.
-Jet sine(const Jet& x) {
-  const auto options = x.rows().options();
-  return autodiff::waves(x, torch::ones({1}, options),
-                         torch::zeros({1}, options));
-}
-
 double hidden_bound(int64_t in, double w0) {
   return std::sqrt(6 / static_cast<double>(in)) / w0;
 }
@@ -48,12 +41,12 @@ SirenLayerImpl::SirenLayerImpl(const SirenLayerOptions& options)
 
 Jet SirenLayerImpl::forward(const Jet& x) {
   // The frequency in the weights, of which there are fewer than of x.
-  return sine(autodiff::linear(x, linear_->weight * options_.w0,
-                               linear_->bias * options_.w0));
+  return autodiff::sin(autodiff::linear(x, linear_->weight * options_.w0,
+                                        linear_->bias * options_.w0));
 }
 
 Jet SirenLayerImpl::forward(const Jet& x, const Modulation& by) {
-  return sine(modulate(apply_linear(linear_, x), by) * options_.w0);
+  return modulated_sine(apply_linear(linear_, x), by, options_.w0);
 }
 
 void SirenLayerImpl::initialise(int64_t seed, const std::string& path) {

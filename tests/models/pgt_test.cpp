@@ -1,5 +1,6 @@
 #include "propagator/models/pgt.h"
 
+#include <torch/autograd.h>
 #include <torch/utils.h>
 
 #include "jet_checks.h"
@@ -73,6 +74,28 @@ TEST(ModelsPgt, DerivativesAndGradientsAreThoseOfReverseMode) {
     EXPECT_TRUE(
         testing::parameter_gradients_are_nested(*net, map, kPlaces, 2, exact))
         << config::name_of(decoder);
+  }
+}
+
+// values() may take kernels that the constants of nested reverse mode may not.
+TEST(ModelsPgt, ValuesAndTheirGradientAreThoseOfPlainOperations) {
+  const auto net = made(small());
+  std::vector<Tensor> trained;
+  for (const auto& value : net->parameters()) {
+    if (value.requires_grad()) trained.push_back(value);
+  }
+  const auto gradients = [&](const Tensor& fields) {
+    return torch::autograd::grad({fields.square().sum()}, trained, {}, {},
+                                 false, /*allow_unused=*/true);
+  };
+  const auto plain = net->forward(Jet::constant(kPlaces.points)).value();
+  const auto values = net->values(kPlaces.points);
+  EXPECT_TRUE(testing::near(values, plain, {1e-12, 1e-12}));
+  const auto ours = gradients(values), expected = gradients(plain);
+  for (size_t n = 0; n < ours.size(); ++n) {
+    ASSERT_EQ(ours[n].defined(), expected[n].defined()) << n;
+    if (!ours[n].defined()) continue;
+    EXPECT_TRUE(testing::near(ours[n], expected[n], {1e-10, 1e-11})) << n;
   }
 }
 

@@ -105,8 +105,8 @@ TEST_P(NnFilmFrequency, AConditionThatStandsStillServesAllPoints) {
       film_->forward(x, Jet::constant(c.expand({3, 2, kCondition})));
   EXPECT_TRUE(near(y.rows(), repeated.rows(), kFloat64));
   const auto by = film_->modulation(Jet::constant(c));
-  auto scale = by.gamma.value();
-  if (GetParam()) scale = scale * by.omega->value();
+  auto scale = by.gamma().value();
+  if (GetParam()) scale = scale * by.omega().value();
   EXPECT_TRUE(
       near(y.rows().slice(0, 1), scale * x.rows().slice(0, 1), kFloat64));
 }

@@ -186,6 +186,11 @@ __device__ void add_parameter_slopes(const float (&slope)[kGroups][4],
   }
 }
 
+// Blocks begin in the order of their numbers, and the last queries see the most
+// keys: they go first, or the device waits for them in the end. (The first keys
+// are seen by the most queries.)
+__device__ int block_of_queries() { return gridDim.y - 1 - blockIdx.y; }
+
 // Calls step(first key, keys, values, places) for chunks of the keys that a
 // block of queries sees.
 template <int kDepth, bool kTf32, class Step>
@@ -198,7 +203,7 @@ __device__ void for_each_key_chunk(const Problem& p, Step step) {
   Place place;
   const float4 k0 = key.part_of(k), v0 = value.part_of(v);
   for_each_chunk(
-      0, p.keys_seen((blockIdx.y + 1) * kRows),
+      0, p.keys_seen((block_of_queries() + 1) * kRows),
       [&](int first) {
         key.load(k, kDepth, first, p.keys);
         value.load(v, kDepth, first, p.keys);
@@ -249,15 +254,15 @@ __device__ void soften(float (&score)[kGroups][4], float (&peak)[2],
 }
 
 // The first row of a warp; a lane has the rows + lane_row() and 8 further on.
-__device__ int first_row() {
-  return blockIdx.y * kRows + threadIdx.x / 32 * 16;
+__device__ int first_row(int block) {
+  return block * kRows + threadIdx.x / 32 * 16;
 }
 
 template <int kDepth, bool kTf32>
 __global__ void __launch_bounds__(kThreads, kBlocks<kDepth, kTf32>)
     forward_kernel(Problem p, float* out, float* lse) {
   const Formula formula(p.green, p.parameters);
-  const int mine = first_row();
+  const int mine = first_row(block_of_queries());
   const auto query = load_factor<kDepth, kTf32>(p.of_queries(p.q, kDepth),
                                                 kDepth, mine, p.queries);
   const Place places[2] = {p.query_place(mine + lane_row()),
@@ -337,7 +342,7 @@ template <int kDepth, bool kTf32>
 __global__ void __launch_bounds__(kThreads, kBlocks<kDepth, kTf32>)
     query_kernel(Problem p, GreenBackward back) {
   const Formula formula(p.green, p.parameters);
-  const int mine = first_row();
+  const int mine = first_row(block_of_queries());
   const float* dout = p.of_queries(back.dout, kDepth);
   const auto query = load_factor<kDepth, kTf32>(p.of_queries(p.q, kDepth),
                                                 kDepth, mine, p.queries);
@@ -415,7 +420,7 @@ __global__ void __launch_bounds__(kThreads, kBlocks<kDepth, kTf32>)
   const float* dout = p.of_queries(back.dout, kDepth);
   const float* lse = p.of_queries(back.lse, 1);
   const float* delta = p.of_queries(back.delta, 1);
-  const int mine = first_row();
+  const int mine = first_row(blockIdx.y);
   const auto key = load_factor<kDepth, kTf32>(k, kDepth, mine, p.keys, k);
   const auto value = load_factor<kDepth, kTf32>(v, kDepth, mine, p.keys, v);
   const Place key_places[2] = {p.key_place(mine + lane_row()),

@@ -2,139 +2,200 @@
 
 #include <algorithm>
 #include <cmath>
+#include <type_traits>
 
 #include "propagator/kernels/jet/jet_cross_rows.cuh"
 
-// Points have threads; tokens pass by in shared memory, read by all points of a
-// block at once. In the second half of the backward pass tokens have threads,
-// and points pass by.
+// Points are the rows that a block owns (mma_rows.cuh), in as many factors and
+// sums as their jets have rows; tokens pass by in shared memory, first for the
+// centres, then for the answer. In the second half of the backward pass tokens
+// are the rows, and points pass by.
 namespace propagator::kernels {
 namespace {
 
 using namespace cross;
 
-constexpr int kPoints = 16;       // of a tile in shared memory
 constexpr int64_t kBlocks = 528;  // four for each multiprocessor of an H200
 constexpr int64_t kMostParts = 16;
 
-// The sums so far of a point: Σ w t_m v and Σ w t_m, with w over exp(peak) and
-// the scores of the token that has it as centres.
+// What a point keeps of its tokens: log Σ exp s_0, and the centres.
 template <class F>
-struct Sums {
-  Rows<F> of_values = {};
-  float of_terms[F::kRows] = {};
-  float centres[F::kRows] = {};
-  float peak = -INFINITY;
+struct Kept {
+  float at[F::kRows];
+};
 
-  // A jet x with other centres, d away.
-  template <class Combine>
-  __device__ void move(const Job& job, const float (&d)[F::kRows],
-                       const Combine& combine) {
+// The sums over tokens that centres are made of, of a lane's two points, with
+// weights over exp(peak).
+template <class F>
+struct Means {
+  float peak[2] = {-INFINITY, -INFINITY}, total[2] = {};
+  float scores[2][F::kRows] = {}, squares[2][F::kSecond + 1] = {};
+
+  __device__ void take(const Job& job, const Scores<F>& s) {
 #pragma unroll
-    for (int n = 0; n < F::kSecond; ++n) {
-      const int x2 = 1 + F::kFirst + n;
-      float squares = 0;
+    for (int half = 0; half < 2; ++half) {
+      const float before = peak[half];
+      peak[half] = fmaxf(before, quad_max(fmaxf(s.at[0][0][2 * half],
+                                                s.at[0][0][2 * half + 1])));
+      scale(half, exp_fast(before - peak[half]));
 #pragma unroll
-      for (int r = 1; r <= F::kFirst; ++r) {
-        const float sign = job.signs[n][r - 1];
-        combine(x2, r, -sign * d[r]);
-        squares += sign * d[r] * d[r];
+      for (int i = 2 * half; i < 2 * half + 2; ++i) {
+        const float w = exp_fast(s.at[0][0][i] - peak[half]);
+        total[half] += w;
+#pragma unroll
+        for (int m = 1; m < F::kRows; ++m) {
+          scores[half][m] += w * s.at[m][0][i];
+        }
+#pragma unroll
+        for (int n = 0; n < F::kSecond; ++n) {
+          squares[half][n] +=
+              w * sum_squares<F>(job, n, [&](int r) { return s.at[r][0][i]; });
+        }
       }
-      combine(x2, 0, 0.5f * squares - d[x2]);
-    }
-#pragma unroll
-    for (int r = 1; r <= F::kFirst; ++r) combine(r, 0, -d[r]);
-  }
-  __device__ void recentre(const Job& job, const float (&d)[F::kRows]) {
-    move(job, d, [&](int to, int of, float factor) {
-      of_terms[to] += factor * of_terms[of];
-      add(factor, of_values.at[of], of_values.at[to]);
-    });
-#pragma unroll
-    for (int m = 1; m < F::kRows; ++m) centres[m] += d[m];
-  }
-  __device__ void scale(float factor) {
-#pragma unroll
-    for (int m = 0; m < F::kRows; ++m) {
-      of_terms[m] *= factor;
-#pragma unroll
-      for (int c = 0; c < kPart; ++c) of_values.at[m][c] *= factor;
     }
   }
-  __device__ void take(const Job& job, float (&s)[F::kRows],
-                       const float (&value)[kPart]) {
-    if (s[0] > peak) {
-      float d[F::kRows];
-#pragma unroll
-      for (int m = 1; m < F::kRows; ++m) d[m] = s[m] - centres[m];
-      scale(expf(peak - s[0]));
-      recentre(job, d);
-      peak = s[0];
-    }
-    const float w = expf(s[0] - peak);
-    centre<F>(job, centres, s);
-    of_terms[0] += w;
-    add(w, value, of_values.at[0]);
+
+  __device__ Kept<F> finish(const Job& job, int half) const {
+    const float all = quad_sum(total[half]);
+    Kept<F> kept;
+    kept.at[0] = peak[half] + logf(all);
 #pragma unroll
     for (int m = 1; m < F::kRows; ++m) {
-      of_terms[m] += w * s[m];
-      add(w * s[m], value, of_values.at[m]);
+      kept.at[m] = quad_sum(scores[half][m]) / all;
     }
-  }
-  // In the end the centres are the means, so that Σ w t_m is 1, 0, 0.
-  __device__ void finish(const Job& job) {
-    scale(1 / of_terms[0]);
-    float d[F::kRows];
-#pragma unroll
-    for (int r = 1; r <= F::kFirst; ++r) d[r] = of_terms[r];
 #pragma unroll
     for (int n = 0; n < F::kSecond; ++n) {
-      float squares = 0;
-#pragma unroll
-      for (int r = 1; r <= F::kFirst; ++r) {
-        squares += job.signs[n][r - 1] * d[r] * d[r];
-      }
-      d[1 + F::kFirst + n] = of_terms[1 + F::kFirst + n] - 0.5f * squares;
+      const float mean = quad_sum(squares[half][n]) / all;
+      kept.at[1 + F::kFirst + n] +=
+          0.5f *
+          (mean - sum_squares<F>(job, n, [&](int r) { return kept.at[r]; }));
     }
-    recentre(job, d);
+    return kept;
+  }
+
+ private:
+  __device__ void scale(int half, float factor) {
+    total[half] *= factor;
+#pragma unroll
+    for (int m = 1; m < F::kRows; ++m) scores[half][m] *= factor;
+#pragma unroll
+    for (int n = 0; n < F::kSecond; ++n) squares[half][n] *= factor;
   }
 };
 
-template <class F>
+// Σ w t_m v and, with the weights as rounded for it, Σ w t_m.
+template <class F, bool kTf32>
+struct Answer {
+  Sums<F::kDepth> sums[F::kRows] = {};
+  float totals[2][F::kRows] = {};
+
+  __device__ void take(const Job& job, const Kept<F> (&kept)[2], Scores<F>& s,
+                       const float* values) {
+#pragma unroll
+    for (int i = 0; i < 4; ++i) {
+      float t[F::kRows];
+      s.get(i, t);
+      const float w = exp_fast(t[0] - kept[i / 2].at[0]);
+      centre<F>(job, kept[i / 2].at, t);
+      t[0] = 1;
+#pragma unroll
+      for (int m = 0; m < F::kRows; ++m) {
+        t[m] = stored<kTf32>(w * t[m]);
+        totals[i / 2][m] += t[m];
+      }
+      s.put(i, t);
+    }
+#pragma unroll
+    for (int m = 0; m < F::kRows; ++m) {
+      add_weighted<kTf32>(sums[m], s.at[m][0], values);
+    }
+  }
+
+  // Weights that are rounded do not sum to 1, 0, 0: the means take away what
+  // values that are all the same would get.
+  __device__ void write(const Job& job, int first, float* out) {
+    float inverse[2];
+#pragma unroll
+    for (int half = 0; half < 2; ++half) {
+      inverse[half] = 1 / quad_sum(totals[half][0]);
+#pragma unroll
+      for (int m = 1; m < F::kRows; ++m) {
+        const float off = quad_sum(totals[half][m]) * inverse[half];
+#pragma unroll
+        for (int k = 0; k < F::kDepth / 8; ++k) {
+#pragma unroll
+          for (int i = 2 * half; i < 2 * half + 2; ++i) {
+            sums[m].at[k][i] -= off * sums[0].at[k][i];
+          }
+        }
+      }
+    }
+    const auto& of = job.of;
+#pragma unroll
+    for (int m = 0; m < F::kRows; ++m) {
+      store_sums(job.of_points(out, m), job.stride(), first, job.points(),
+                 sums[m], inverse, m == 0 ? job.of_head(of.v) : nullptr);
+    }
+  }
+};
+
+template <class F, bool kTf32>
 __global__ void __launch_bounds__(kThreads)
     forward(Job job, float* out, float* sums) {
-  const auto& of = job.of;
-  const Seat<F> seat(of.points);
-  const int64_t row = of.points * of.width;
-  const int64_t place = seat.safe() * of.width + seat.channel;
-  Rows<F> query;
-  query.read(of.q + place, row, job.scale);
-  Sums<F> so_far;
-  for_tokens(job, seat,
-             [&](const float(&key)[kPart], const float(&value)[kPart]) {
-               float s[F::kRows];
-               query.meet(key, s);
-               so_far.take(job, s, value);
-             });
-  const float log_sum = so_far.peak + logf(so_far.of_terms[0]);
-  so_far.finish(job);
-  if (!seat.is_there()) return;
-  so_far.of_values.write(out + place, row);
-  if (!seat.leads()) return;
-  float* to = sums + (seat.at * gridDim.y + blockIdx.y) * F::kRows;
-  to[0] = log_sum;
+  const int first = first_row();
+  Factors<F> query;
+  query.template load<kTf32>(job, job.of.q, first, job.scale);
+  Means<F> means;
+  for_token_groups<F, kTf32>(
+      job, [&](int token, const float* keys, const float*) {
+        means.take(job, scores_of<kTf32>(job, query, keys, token));
+      });
+  const Kept<F> kept[2] = {means.finish(job, 0), means.finish(job, 1)};
+  Answer<F, kTf32> answer;
+  for_token_groups<F, kTf32>(
+      job, [&](int token, const float* keys, const float* values) {
+        auto s = scores_of<kTf32>(job, query, keys, token);
+        answer.take(job, kept, s, values);
+      });
+  answer.write(job, first, out);
 #pragma unroll
-  for (int m = 1; m < F::kRows; ++m) to[m] = so_far.centres[m];
+  for (int half = 0; half < 2; ++half) {
+    const int point = first + lane_row() + 8 * half;
+    if (lane_pair() != 0 || point >= job.points()) continue;
+    float* to = job.of_point<F>(sums, point);
+#pragma unroll
+    for (int m = 0; m < F::kRows; ++m) to[m] = kept[half].at[m];
+  }
 }
 
 // What the gradient b by the answer g takes away from those by w t_m: by the
 // sum of w, which is 1, Σ g_m b_m; by the centres, g_0 b_1 ± g_1 b_2 and g_0
 // b_2.
 template <class F>
-__device__ void taken_away(const Job& job, const Rows<F>& g, const Rows<F>& b,
+__device__ void taken_away(const Job& job, const float* out, int point,
+                           const Factors<F>& grad, int half,
                            float (&taken)[F::kRows]) {
+  float g[F::kRows][F::kDepth / 8][2];
+#pragma unroll
+  for (int m = 0; m < F::kRows; ++m) {
+    const float* from = token(job.of_points(out, m), job.stride(), point);
+#pragma unroll
+    for (int k = 0; k < F::kDepth / 8; ++k) {
+      const int at = 8 * k + 2 * lane_pair();
+      const float2 x = load2(from + at);
+      const float2 zero = m == 0 ? load2(job.of_head(job.of.v) + at) : float2{};
+      g[m][k][0] = x.x - zero.x;
+      g[m][k][1] = x.y - zero.y;
+    }
+  }
   const auto dots = [&](int of_g, int of_b) {
-    return lanes_sum<F::kLanes>(dot(g.at[of_g], b.at[of_b]));
+    float sum = 0;
+#pragma unroll
+    for (int k = 0; k < F::kDepth / 8; ++k) {
+      sum += g[of_g][k][0] * grad.at[of_b].at[k][half] +
+             g[of_g][k][1] * grad.at[of_b].at[k][half + 2];
+    }
+    return quad_sum(sum);
   };
 #pragma unroll
   for (int m = 0; m < F::kRows; ++m) taken[m] = dots(0, m);
@@ -149,129 +210,91 @@ __device__ void taken_away(const Job& job, const Rows<F>& g, const Rows<F>& b,
   }
 }
 
-template <class F>
+template <class F, bool kTf32>
 __global__ void __launch_bounds__(kThreads)
     backward_of_queries(Job job, JetCrossBackward with) {
-  const auto& of = job.of;
-  const Seat<F> seat(of.points);
-  const int64_t row = of.points * of.width;
-  const int64_t place = seat.safe() * of.width + seat.channel;
-  const int64_t of_point = (seat.safe() * gridDim.y + blockIdx.y) * F::kRows;
-  Rows<F> grad;
-  float sums[F::kRows], taken[F::kRows];
+  const int first = first_row();
+  Factors<F> query, grad;
+  query.template load<kTf32>(job, job.of.q, first, job.scale);
+  grad.template load<kTf32>(job, with.grad, first, 1);
+  float kept[2][F::kRows], taken[2][F::kRows];
 #pragma unroll
-  for (int m = 0; m < F::kRows; ++m) sums[m] = with.sums[of_point + m];
-  grad.read(with.grad + place, row, 1);
-  {
-    Rows<F> g;
-    g.read(with.out + place, row, 1);
-    taken_away<F>(job, g, grad, taken);
+  for (int half = 0; half < 2; ++half) {
+    const int row = first + lane_row() + 8 * half;
+    const int point = min(row, job.points() - 1);
+    taken_away<F>(job, with.out, point, grad, half, taken[half]);
+    float* to = job.of_point<F>(with.taken, point);
+#pragma unroll
+    for (int m = 0; m < F::kRows; ++m) {
+      kept[half][m] = job.of_point<F>(with.sums, point)[m];
+      if (lane_pair() == 0 && row < job.points()) to[m] = taken[half][m];
+    }
   }
-  if (seat.is_there() && seat.leads()) {
+  Sums<F::kDepth> by_query[F::kRows] = {};
+  for_token_groups<F, kTf32>(
+      job, [&](int token, const float* keys, const float* values) {
+        const auto s = scores_of<kTf32>(job, query, keys, token);
+        Scores<F> y = {};
+        y.template add<kTf32>(grad, values);
 #pragma unroll
-    for (int m = 0; m < F::kRows; ++m) with.taken[of_point + m] = taken[m];
-  }
-  Rows<F> query, by_query = {};
-  query.read(of.q + place, row, job.scale);
-  for_tokens(job, seat,
-             [&](const float(&key)[kPart], const float(&value)[kPart]) {
-               float s[F::kRows], y[F::kRows];
-               grad.meet(value, y);
+        for (int i = 0; i < 4; ++i) {
+          weighted_slopes<F, kTf32>(job, kept[i / 2], taken[i / 2], s, y, i);
+        }
 #pragma unroll
-               for (int m = 0; m < F::kRows; ++m) y[m] -= taken[m];
-               query.meet(key, s);
-               centre<F>(job, sums, s);
-               slopes<F>(job, expf(s[0] - sums[0]), s, y);
-#pragma unroll
-               for (int m = 0; m < F::kRows; ++m)
-                 add(y[m], key, by_query.at[m]);
-             });
-  if (!seat.is_there()) return;
+        for (int m = 0; m < F::kRows; ++m) {
+          add_weighted<kTf32>(by_query[m], y.at[m][0], keys);
+        }
+      });
 #pragma unroll
   for (int m = 0; m < F::kRows; ++m) {
-#pragma unroll
-    for (int c = 0; c < kPart; ++c) by_query.at[m][c] *= job.scale;
+    store_sums(job.of_points(with.dq, m), job.stride(), first, job.points(),
+               by_query[m], {job.scale, job.scale});
   }
-  by_query.write(with.dq + place, row);
 }
 
-// A tile of points in shared memory.
-template <class F>
-struct Points {
-  float queries[kPoints][F::kRows][F::kDepth];  // over √D
-  float grads[kPoints][F::kRows][F::kDepth];
-  float sums[kPoints][F::kRows], taken[kPoints][F::kRows];
-
-  __device__ void copy(const Job& job, const JetCrossBackward& with,
-                       int64_t first) {
-    const auto& of = job.of;
-    constexpr int kPacks = F::kDepth / 4;
-    for (int n = threadIdx.x; n < kPoints * F::kRows * kPacks; n += kThreads) {
-      const int i = n / (F::kRows * kPacks), m = n / kPacks % F::kRows;
-      const int c = n % kPacks * 4;
-      if (first + i >= of.points) continue;
-      const int64_t place = (m * of.points + first + i) * of.width +
-                            int64_t{blockIdx.y} * F::kDepth + c;
-      auto four = load_pack<Pack<float>>(of.q + place);
-#pragma unroll
-      for (int x = 0; x < 4; ++x) four.at[x] *= job.scale;
-      store_pack(four, &queries[i][m][c]);
-      store_pack(load_pack<Pack<float>>(with.grad + place), &grads[i][m][c]);
-    }
-    for (int n = threadIdx.x; n < kPoints * F::kRows; n += kThreads) {
-      const int i = n / F::kRows, m = n % F::kRows;
-      if (first + i >= of.points) continue;
-      const int64_t place =
-          ((first + i) * gridDim.y + blockIdx.y) * F::kRows + m;
-      sums[i][m] = with.sums[place];
-      taken[i][m] = with.taken[place];
-    }
-  }
-};
-
-template <class F>
+template <class F, bool kTf32>
 __global__ void __launch_bounds__(kThreads)
-    backward_of_tokens(Job job, JetCrossBackward with, int64_t points_of_part) {
-  __shared__ __align__(16) Points<F> points;
-  const auto& of = job.of;
-  const Seat<F> seat(of.tokens);
-  const int64_t place = seat.safe() * of.width + seat.channel;
-  float key[kPart], value[kPart], by_key[kPart] = {}, by_value[kPart] = {};
-  read_part(of.k + place, key);
-  read_part(of.v + place, value);
-  const int64_t begin = int64_t{blockIdx.z} * points_of_part;
-  const int64_t end = min(begin + points_of_part, of.points);
-  for (int64_t first = begin; first < end; first += kPoints) {
+    backward_of_tokens(Job job, JetCrossBackward with, int points_of_part) {
+  __shared__ Points<F> points;
+  const int mine = first_row(), tokens = static_cast<int>(job.of.tokens);
+  const float *k = job.of_head(job.of.k), *v = job.of_head(job.of.v);
+  const auto key =
+      load_factor<F::kDepth, kTf32>(k, job.stride(), mine, tokens, k);
+  const auto value =
+      load_factor<F::kDepth, kTf32>(v, job.stride(), mine, tokens, v);
+  Sums<F::kDepth> by_key = {}, by_value = {};
+  const int begin = static_cast<int>(blockIdx.z) * points_of_part;
+  const int end = min(begin + points_of_part, job.points());
+  for (int first = begin; first < end; first += Points<F>::kCount) {
     __syncthreads();
-    points.copy(job, with, first);
+    points.template copy<kTf32>(job, with, first, end);
     __syncthreads();
-    const int count = static_cast<int>(min(int64_t{kPoints}, end - first));
-    for (int i = 0; i < count; ++i) {
-      Rows<F> query, grad;
-      float s[F::kRows], y[F::kRows];
-      query.read(&points.queries[i][0][seat.part * kPart], F::kDepth, 1);
-      grad.read(&points.grads[i][0][seat.part * kPart], F::kDepth, 1);
-      query.meet(key, s);
-      grad.meet(value, y);
+#pragma unroll 1
+    for (int n = 0; n < Points<F>::kCount && first + n < end; n += 8) {
+      Scores<F> s = {}, y = {};
 #pragma unroll
-      for (int m = 0; m < F::kRows; ++m) y[m] -= points.taken[i][m];
-      centre<F>(job, points.sums[i], s);
-      const float w = expf(s[0] - points.sums[i][0]);
-      slopes<F>(job, w, s, y);
-      add(w, grad.at[0], by_value);
-      add(y[0], query.at[0], by_key);
+      for (int m = 0; m < F::kRows; ++m) {
+        add_scores<kTf32>(s.at[m], key, points.queries_from(m, n));
+        add_scores<kTf32>(y.at[m], value, points.grads_from(m, n));
+      }
 #pragma unroll
-      for (int m = 1; m < F::kRows; ++m) {
-        add(y[m], query.at[m], by_key);
-        add(w * s[m], grad.at[m], by_value);
+      for (int i = 0; i < 4; ++i) {
+        const int at = n + row_of(2 * lane_pair() + i % 2);
+        auto t = weighted_slopes<F, kTf32>(job, points.sums[at],
+                                           points.taken[at], s, y, i);
+        s.put(i, t.at);
+      }
+#pragma unroll
+      for (int m = 0; m < F::kRows; ++m) {
+        add_weighted<kTf32>(by_key, y.at[m][0], points.queries_from(m, n));
+        add_weighted<kTf32>(by_value, s.at[m][0], points.grads_from(m, n));
       }
     }
   }
-  if (!seat.is_there()) return;
-  const int64_t size = of.tokens * of.width;
-  float* to = with.parts + 2 * size * blockIdx.z + place;
-  write_part(by_key, to);
-  write_part(by_value, to + size);
+  const int64_t size = job.of.tokens * job.of.width;
+  float* to = job.of_head(with.parts + 2 * size * blockIdx.z);
+  store_sums(to, job.stride(), mine, tokens, by_key, {1, 1});
+  store_sums(to + size, job.stride(), mine, tokens, by_value, {1, 1});
 }
 
 Job job_of(const JetCross& of) {
@@ -290,28 +313,26 @@ bool with_form(int64_t depth, const JetOrders& o, const Work& work) {
   const auto of_depth = [&](auto form) {
     using F = decltype(form);
     if (o.first != F::kFirst || o.rows() != F::kRows) return false;
-    switch (depth) {
-      case 8:
-        work(Form<F::kFirst, F::kSecond, 1>());
-        return true;
-      case 16:
-        work(Form<F::kFirst, F::kSecond, 2>());
-        return true;
-      case 32:
-        work(Form<F::kFirst, F::kSecond, 4>());
-        return true;
-      default:
-        return false;
-    }
+    if (depth == 16) work(Form<F::kFirst, F::kSecond, 16>());
+    if (depth == 32) work(Form<F::kFirst, F::kSecond, 32>());
+    return depth == 16 || depth == 32;
   };
-  return of_depth(Form<0, 0, 1>()) || of_depth(Form<2, 1, 1>()) ||
-         of_depth(Form<2, 2, 1>()) || of_depth(Form<3, 1, 1>()) ||
-         of_depth(Form<3, 2, 1>());
+  return of_depth(Form<0, 0, 0>()) || of_depth(Form<2, 1, 0>()) ||
+         of_depth(Form<2, 2, 0>()) || of_depth(Form<3, 1, 0>()) ||
+         of_depth(Form<3, 2, 0>());
 }
 
-template <class F>
+// Calls `launch(form, tf32)` with both as types.
+template <class Launch>
+void choose(const JetCross& of, const Launch& launch) {
+  with_form(of.depth, of.orders, [&](auto form) {
+    if (of.tf32) return launch(form, std::true_type{});
+    return launch(form, std::false_type{});
+  });
+}
+
 unsigned blocks_of(int64_t count) {
-  return static_cast<unsigned>(blocks_for(count, kThreads / F::kLanes));
+  return static_cast<unsigned>(blocks_for(count, kRows));
 }
 
 }  // namespace
@@ -322,17 +343,16 @@ bool jet_cross_attention_has(int64_t depth, const JetOrders& orders) {
 
 void launch_jet_cross_attention(const JetCross& of, float* out, float* sums,
                                 cudaStream_t stream) {
-  with_form(of.depth, of.orders, [&](auto form) {
-    using F = decltype(form);
-    const dim3 grid(blocks_of<F>(of.points), static_cast<unsigned>(of.heads()));
-    forward<F><<<grid, kThreads, 0, stream>>>(job_of(of), out, sums);
+  const dim3 grid(blocks_of(of.points), static_cast<unsigned>(of.heads()));
+  choose(of, [&](auto form, auto tf32) {
+    forward<decltype(form), tf32()>
+        <<<grid, kThreads, 0, stream>>>(job_of(of), out, sums);
   });
 }
 
 int64_t jet_cross_attention_parts(const JetCross& of) {
-  const int64_t lanes = of.depth / kPart;
-  const int64_t blocks = blocks_for(of.tokens, kThreads / lanes) * of.heads();
-  const int64_t most = blocks_for(of.points, kPoints);
+  const int64_t blocks = int64_t{blocks_of(of.tokens)} * of.heads();
+  const int64_t most = blocks_for(of.points, kChunk);
   return std::clamp(blocks_for(kBlocks, blocks), int64_t{1},
                     std::min(kMostParts, most));
 }
@@ -340,18 +360,19 @@ int64_t jet_cross_attention_parts(const JetCross& of) {
 void launch_jet_cross_attention_backward(const JetCross& of,
                                          const JetCrossBackward& with,
                                          cudaStream_t stream) {
-  with_form(of.depth, of.orders, [&](auto form) {
+  const auto heads = static_cast<unsigned>(of.heads());
+  const int64_t parts = jet_cross_attention_parts(of);
+  const dim3 of_points(blocks_of(of.points), heads);
+  const dim3 of_tokens(blocks_of(of.tokens), heads,
+                       static_cast<unsigned>(parts));
+  choose(of, [&](auto form, auto tf32) {
     using F = decltype(form);
     const auto job = job_of(of);
-    const auto heads = static_cast<unsigned>(of.heads());
-    const int64_t parts = jet_cross_attention_parts(of);
-    backward_of_queries<F>
-        <<<dim3(blocks_of<F>(of.points), heads), kThreads, 0, stream>>>(job,
-                                                                        with);
-    const dim3 grid(blocks_of<F>(of.tokens), heads,
-                    static_cast<unsigned>(parts));
-    backward_of_tokens<F><<<grid, kThreads, 0, stream>>>(
-        job, with, blocks_for(of.points, parts));
+    backward_of_queries<F, tf32()>
+        <<<of_points, kThreads, 0, stream>>>(job, with);
+    const int64_t chunks = blocks_for(blocks_for(of.points, parts), kChunk);
+    backward_of_tokens<F, tf32()><<<of_tokens, kThreads, 0, stream>>>(
+        job, with, static_cast<int>(chunks * kChunk));
   });
 }
 

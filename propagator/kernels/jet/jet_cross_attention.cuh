@@ -11,6 +11,7 @@ namespace propagator::kernels {
 struct JetCross {
   int64_t points, tokens, width, depth;  // N, T, C, D
   JetOrders orders;
+  bool tf32;               // products may be taken in TF32
   const float *q, *k, *v;  // (M, N, C), (T, C), (T, C)
   int64_t heads() const { return width / depth; }
 };

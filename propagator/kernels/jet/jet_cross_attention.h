@@ -24,7 +24,7 @@ torch::Tensor jet_cross_attention(const torch::Tensor& q,
                                   const JetOrders& orders);
 
 // Whether there is a kernel for such queries where they are: on the CPU for
-// heads of whole vectors, on a CUDA device in float32 for heads of 8, 16 or 32
+// heads of whole vectors, on a CUDA device in float32 for heads of 16 or 32
 // channels and the orders that equations of two or three variables have.
 bool has_jet_cross_attention(const torch::Tensor& q, int64_t heads,
                              const JetOrders& orders);

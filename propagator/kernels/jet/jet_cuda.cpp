@@ -1,6 +1,8 @@
 #include "propagator/kernels/cuda.h"
 #include "propagator/kernels/jet/jet_attention.cuh"
 #include "propagator/kernels/jet/jet_cross_attention.cuh"
+#include "propagator/kernels/jet/jet_film.cuh"
+#include "propagator/kernels/jet/jet_film_tensors.h"
 #include "propagator/kernels/jet/jet_scan.cuh"
 #include "propagator/kernels/jet/jet_scan_tensors.h"
 #include "propagator/kernels/jet/jet_wavelet.cuh"
@@ -45,8 +47,9 @@ WaveletDot waves_dot(const torch::Tensor& rows, const torch::Tensor& w1,
 JetCross jet_cross(const torch::Tensor& q, const torch::Tensor& k,
                    const torch::Tensor& v, int64_t heads,
                    const JetOrders& orders) {
-  return {q.size(1), k.size(0),         q.size(2),         q.size(2) / heads,
-          orders,    pointer<float>(q), pointer<float>(k), pointer<float>(v)};
+  return {q.size(1),        k.size(0),    q.size(2),         q.size(2) / heads,
+          orders,           tf32_is_on(), pointer<float>(q), pointer<float>(k),
+          pointer<float>(v)};
 }
 
 }  // namespace
@@ -118,6 +121,30 @@ JetCrossGradients jet_cross_attention_backward_cuda(
   C10_CUDA_KERNEL_LAUNCH_CHECK();
   const auto both = parts.sum(0);
   return {dq, both[0], both[1]};
+}
+
+torch::Tensor jet_film_cuda(const torch::Tensor& x, const torch::Tensor& film,
+                            double w0, const JetOrders& orders) {
+  const auto y = torch::empty_like(x);
+  dispatch(x, [&](auto real) {
+    using Real = decltype(real);
+    launch_jet_film<Real>(film_of<Real>(x, film, w0, orders), pointer<Real>(y),
+                          getCurrentCUDAStream());
+  });
+  return y;
+}
+
+void jet_film_backward_cuda(const torch::Tensor& x, const torch::Tensor& film,
+                            double w0, const JetOrders& orders,
+                            const torch::Tensor& dy, const torch::Tensor& dx,
+                            const torch::Tensor& dfilm) {
+  dispatch(x, [&](auto real) {
+    using Real = decltype(real);
+    launch_jet_film_backward<Real>(
+        film_of<Real>(x, film, w0, orders),
+        {pointer<Real>(dy), pointer<Real>(dx), pointer<Real>(dfilm)},
+        getCurrentCUDAStream());
+  });
 }
 
 torch::Tensor jet_scan_cuda(const JetScanInputs& in, const JetOrders& orders) {

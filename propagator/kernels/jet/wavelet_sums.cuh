@@ -5,13 +5,6 @@
 // What the kernels of jet_wavelet.cu and jet_wavelet_dot.cu share.
 namespace propagator::kernels {
 
-__device__ inline void sine_and_cosine(float x, float* s, float* c) {
-  sincosf(x, s, c);
-}
-__device__ inline void sine_and_cosine(double x, double* s, double* c) {
-  sincos(x, s, c);
-}
-
 // The sums of a block of kThreads for dw₁ and dw₂ go to `partial`
 // (2, gridDim.x), which launch_wavelet_sums adds up.
 template <int kThreads>
