@@ -1,3 +1,4 @@
+#include "propagator/models/autoregressive_flow.h"
 #include "propagator/models/deeponet.h"
 #include "propagator/models/event_former.h"
 #include "propagator/models/fno.h"
@@ -5,6 +6,7 @@
 #include "propagator/models/heat_former.h"
 #include "propagator/models/hit_former.h"
 #include "propagator/models/kan.h"
+#include "propagator/models/made.h"
 #include "propagator/models/pgt.h"
 #include "propagator/models/pinn.h"
 #include "propagator/models/pinn_mamba.h"
@@ -29,6 +31,13 @@ std::unique_ptr<FieldNetOptions> spformer() {
   auto options = std::make_unique<SpFormerOptions>();
   options->position = position;
   options->features = features;
+  return options;
+}
+
+std::unique_ptr<DensityOptions> spline_flow() {
+  auto options = std::make_unique<AutoregressiveFlowOptions>();
+  options->map = FlowMap::kSpline;
+  options->flows = 3;
   return options;
 }
 
@@ -91,6 +100,19 @@ const Kinds<FieldNetOptions>& field_nets() {
       {"wire",
        {"layers with Gabor wavelets, each point by itself",
         [] { return std::make_unique<WireOptions>(); }}},
+  };
+  return kinds;
+}
+
+const Kinds<DensityOptions>& densities() {
+  static const Kinds<DensityOptions> kinds{
+      {"made",
+       {"a mixture of normals for each variable, by a masked network",
+        [] { return std::make_unique<MadeOptions>(); }}},
+      {"maf",
+       {"masked autoregressive flow: affine maps in turn",
+        [] { return std::make_unique<AutoregressiveFlowOptions>(); }}},
+      {"spline_flow", {"autoregressive flow of monotone splines", spline_flow}},
   };
   return kinds;
 }

@@ -1,0 +1,133 @@
+#include "propagator/models/autoregressive_flow.h"
+
+#include <fmt/format.h>
+#include <torch/types.h>
+#include <torch/utils.h>
+
+#include <algorithm>
+#include <numeric>
+
+namespace propagator::models {
+
+using torch::Tensor;
+
+namespace {
+
+// Scales of an affine map between exp(-5) and exp(5).
+constexpr double kMostLogScale = 5;
+
+}  // namespace
+
+void AutoregressiveFlowOptions::describe(config::Schema& s) {
+  s.field("map", map, {.help = "how a variable is taken by those before it"});
+  s.field("flows", flows,
+          {.help = "maps, one after the other", .min = 1, .max = 1000});
+  s.field("width", width,
+          {.help = "width of the hidden layers of a map's network",
+           .min = 1,
+           .max = 65536});
+  s.field("layers", layers,
+          {.help = "hidden layers of a map's network", .min = 1, .max = 100});
+  s.field("bins", spline.bins,
+          {.help = "pieces of a spline", .min = 2, .max = 500});
+  s.field("reach", spline.reach,
+          {.help = "splines bend numbers to this size, in units of the data's "
+                   "spread, and leave the others",
+           .min = 0.1,
+           .max = 1000});
+}
+
+std::shared_ptr<Density> AutoregressiveFlowOptions::make(
+    const DensityShape& shape) const {
+  return std::make_shared<AutoregressiveFlow>(*this, shape);
+}
+
+AutoregressiveFlow::AutoregressiveFlow(const AutoregressiveFlowOptions& o,
+                                       const DensityShape& shape)
+    : Density(shape), options_(o) {
+  std::vector<int64_t> order(static_cast<size_t>(shape.variables));
+  std::iota(order.begin(), order.end(), 0);
+  for (int64_t n = 0; n < o.flows; ++n) {
+    const auto zeros = [&](const char* name) {
+      return register_parameter(fmt::format("map{}_{}", n, name),
+                                torch::zeros({shape.variables}));
+    };
+    maps_.push_back({zeros("shift"), zeros("log_scale"),
+                     register_module(fmt::format("map{}", n),
+                                     nn::MaskedMlp(nn::MaskedMlpOptions{
+                                         .variables = shape.variables,
+                                         .given = shape.given,
+                                         .outputs = o.map == FlowMap::kAffine
+                                                        ? 2
+                                                        : o.spline.parameters(),
+                                         .width = o.width,
+                                         .layers = o.layers,
+                                         .order = order}))});
+    std::ranges::reverse(order);
+  }
+}
+
+void AutoregressiveFlow::initialise(int64_t seed) {
+  Density::initialise(seed);
+  const torch::NoGradGuard no_grad;
+  for (auto& map : maps_) {
+    map.shift.zero_();
+    map.log_scale.zero_();
+    map.net->reset_outputs();
+  }
+}
+
+nn::Mapped AutoregressiveFlow::apply(const Tensor& x, const Tensor& parameters,
+                                     bool inverse) const {
+  if (options_.map == FlowMap::kSpline) {
+    return inverse ? nn::inverse_rational_spline(x, parameters, options_.spline)
+                   : nn::rational_spline(x, parameters, options_.spline);
+  }
+  const auto mean = parameters.select(-1, 0);
+  const auto log_scale =
+      kMostLogScale * torch::tanh(parameters.select(-1, 1) / kMostLogScale);
+  if (inverse) return {mean + x * torch::exp(log_scale), log_scale};
+  return {(x - mean) * torch::exp(-log_scale), -log_scale};
+}
+
+nn::Mapped AutoregressiveFlow::to_normal(const Tensor& x, const Tensor& given) {
+  nn::Mapped so_far{x, torch::zeros({x.size(0)}, x.options())};
+  for (auto& map : maps_) {
+    const auto at = (so_far.value - map.shift) * torch::exp(map.log_scale);
+    const auto next = apply(at, map.net->forward(at, given), /*inverse=*/false);
+    so_far.value = next.value;
+    so_far.log_slope =
+        so_far.log_slope + next.log_slope.sum(-1) + map.log_scale.sum();
+  }
+  return so_far;
+}
+
+Tensor AutoregressiveFlow::from_normal(const Tensor& u, const Tensor& given) {
+  auto x = u;
+  for (auto map = maps_.rbegin(); map != maps_.rend(); ++map) {
+    auto at = torch::zeros_like(x);
+    for (const int64_t d : map->net->order()) {
+      const auto parameters = map->net->forward(at, given);
+      at.select(1, d).copy_(
+          apply(x.narrow(1, d, 1), parameters.narrow(1, d, 1), true)
+              .value.squeeze(1));
+    }
+    x = at * torch::exp(-map->log_scale) + map->shift;
+  }
+  return x;
+}
+
+Tensor AutoregressiveFlow::scaled_log_prob(const Tensor& x,
+                                           const Tensor& given) {
+  const auto normal = to_normal(x, given);
+  return normal_log_prob(normal.value) + normal.log_slope;
+}
+
+Tensor AutoregressiveFlow::scaled_sample(const Tensor& given,
+                                         const RandomStream& stream) {
+  return from_normal(
+      stream.normal({given.size(0), shape().variables}).to(given.options()),
+      given);
+}
+
+}  // namespace propagator::models

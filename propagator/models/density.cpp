@@ -1,0 +1,85 @@
+#include "propagator/models/density.h"
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+#include <torch/types.h>
+#include <torch/utils.h>
+
+#include <cmath>
+#include <numbers>
+
+#include "propagator/core/error.h"
+#include "propagator/nn/init.h"
+
+namespace propagator::models {
+
+using torch::Tensor;
+
+namespace {
+
+std::string shape_text(const Tensor& x) {
+  return x.defined() ? fmt::format("({})", fmt::join(x.sizes().vec(), ", "))
+                     : "none";
+}
+
+}  // namespace
+
+Density::Density(const DensityShape& shape) : shape_(shape) {
+  const auto held = [&](const char* name, const Tensor& value) {
+    return register_parameter(name, value, /*requires_grad=*/false);
+  };
+  shift_ = held("shift", torch::zeros({shape.variables}));
+  scale_ = held("scale", torch::ones({shape.variables}));
+  given_shift_ = held("given_shift", torch::zeros({shape.given}));
+  given_scale_ = held("given_scale", torch::ones({shape.given}));
+}
+
+void Density::expect(const Tensor& x, const Tensor& given) const {
+  const auto fits = [](const Tensor& a, int64_t columns) {
+    return a.defined() && a.dim() == 2 && a.size(1) == columns;
+  };
+  if (fits(x, shape_.variables) && fits(given, shape_.given) &&
+      x.size(0) == given.size(0)) {
+    return;
+  }
+  throw UsageError(fmt::format(
+      "[density] expected x (N, {}) and given (N, {}), got {} and {}",
+      shape_.variables, shape_.given, shape_text(x), shape_text(given)));
+}
+
+void Density::calibrate(const Tensor& x, const Tensor& given) {
+  expect(x, given);
+  const torch::NoGradGuard no_grad;
+  const auto take = [](const Tensor& from, Tensor& shift, Tensor& scale) {
+    if (from.size(1) == 0) return;
+    shift.copy_(from.mean(0));
+    const auto spread = from.std(0, /*unbiased=*/false);
+    scale.copy_(torch::where(spread > 0, spread, torch::ones_like(spread)));
+  };
+  take(x, shift_, scale_);
+  take(given, given_shift_, given_scale_);
+}
+
+void Density::initialise(int64_t seed) { nn::initialise(*this, seed); }
+
+Tensor Density::log_prob(const Tensor& x, const Tensor& given) {
+  expect(x, given);
+  return scaled_log_prob((x - shift_) / scale_,
+                         (given - given_shift_) / given_scale_) -
+         torch::log(scale_).sum();
+}
+
+Tensor Density::sample(const Tensor& given, const RandomStream& stream) {
+  expect(torch::empty({given.dim() == 2 ? given.size(0) : 0, shape_.variables}),
+         given);
+  const torch::NoGradGuard no_grad;
+  return shift_ +
+         scale_ * scaled_sample((given - given_shift_) / given_scale_, stream);
+}
+
+Tensor normal_log_prob(const Tensor& u) {
+  const double constant = 0.5 * std::log(2 * std::numbers::pi);
+  return (-0.5 * u.square() - constant).sum(-1);
+}
+
+}  // namespace propagator::models

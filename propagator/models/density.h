@@ -1,0 +1,77 @@
+#pragma once
+
+#include <torch/nn/module.h>
+
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "propagator/core/config.h"
+#include "propagator/core/kinds.h"
+#include "propagator/core/random.h"
+
+namespace propagator::models {
+
+// D variables whose distribution is learned, given C others (none: 0).
+struct DensityShape {
+  int64_t variables = 2, given = 0;
+  std::vector<std::string> names = {};  // of the variables, where they have any
+};
+
+// A distribution p(x | given): x (N, D), given (N, C). Both are scaled to mean
+// 0 and variance 1 of the training data first; what a model sees of them is
+// scaled, what it answers is not.
+class Density : public torch::nn::Module {
+ public:
+  explicit Density(const DensityShape& shape);
+
+  // (N), in nats. Differentiable by the parameters.
+  torch::Tensor log_prob(const torch::Tensor& x, const torch::Tensor& given);
+  // One x for each row of `given` (N, C); the same for the same stream.
+  torch::Tensor sample(const torch::Tensor& given, const RandomStream& stream);
+
+  // Takes the scales from the training data, before training. A variable that
+  // does not vary keeps the scale 1.
+  void calibrate(const torch::Tensor& x, const torch::Tensor& given);
+  // Sets the weights that training begins with; by default as nn/init.h does.
+  virtual void initialise(int64_t seed);
+
+  const DensityShape& shape() const { return shape_; }
+
+ protected:
+  virtual torch::Tensor scaled_log_prob(const torch::Tensor& x,
+                                        const torch::Tensor& given) = 0;
+  virtual torch::Tensor scaled_sample(const torch::Tensor& given,
+                                      const RandomStream& stream) = 0;
+
+ private:
+  // UsageError if they do not have the shape's columns, or not as many rows.
+  void expect(const torch::Tensor& x, const torch::Tensor& given) const;
+
+  DensityShape shape_;
+  torch::Tensor shift_, scale_;              // (D)
+  torch::Tensor given_shift_, given_scale_;  // (C)
+};
+
+// The density that a task's module is.
+inline Density& as_density(torch::nn::Module& model) {
+  return dynamic_cast<Density&>(model);
+}
+
+// Of normal numbers, summed over the last dimension.
+torch::Tensor normal_log_prob(const torch::Tensor& u);
+
+// A kind of density: its options, which also make it.
+class DensityOptions {
+ public:
+  virtual ~DensityOptions() = default;
+  virtual void describe(config::Schema& schema) = 0;
+  // ConfigError if the fields contradict one another or the variables.
+  virtual void validate(const DensityShape&) const {}
+  virtual std::shared_ptr<Density> make(const DensityShape& shape) const = 0;
+};
+
+// The densities by name, as `model.name` in a configuration.
+const Kinds<DensityOptions>& densities();
+
+}  // namespace propagator::models

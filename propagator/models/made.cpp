@@ -1,0 +1,138 @@
+#include "propagator/models/made.h"
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+#include <torch/types.h>
+#include <torch/utils.h>
+
+#include <algorithm>
+#include <cmath>
+#include <numbers>
+
+#include "propagator/core/error.h"
+
+namespace propagator::models {
+
+using torch::Tensor;
+
+namespace {
+
+// Widths between exp(-7) and exp(7), in units of the data's spread.
+constexpr double kMostLogWidth = 7;
+
+// Normal numbers of uniform ones on [0, 1).
+Tensor normal_from(const Tensor& uniform) {
+  return std::numbers::sqrt2 *
+         torch::erfinv(2 * uniform.clamp_min(0x1p-53) - 1);
+}
+
+// Where the names of an order stand among the variables.
+std::vector<int64_t> numbers_of(const std::vector<std::string>& order,
+                                const DensityShape& shape) {
+  std::vector<int64_t> numbers;
+  for (const auto& name : order) {
+    const auto at = std::ranges::find(shape.names, name);
+    const auto number = at - shape.names.begin();
+    if (at == shape.names.end() || std::ranges::count(order, name) > 1) {
+      throw ConfigError(
+          "model.order",
+          at == shape.names.end() ? fmt::format("there is no variable {}", name)
+                                  : fmt::format("{} stands there twice", name),
+          fmt::format("the variables are {}", fmt::join(shape.names, ", ")));
+    }
+    numbers.push_back(number);
+  }
+  if (!order.empty() && order.size() != shape.names.size()) {
+    throw ConfigError(
+        "model.order",
+        fmt::format("expected all {} variables, got {}", shape.names.size(),
+                    order.size()),
+        fmt::format("the variables are {}", fmt::join(shape.names, ", ")));
+  }
+  return numbers;
+}
+
+}  // namespace
+
+void MadeOptions::describe(config::Schema& s) {
+  s.field("components", components,
+          {.help = "normal distributions in the mixture of a variable",
+           .min = 1,
+           .max = 1000});
+  s.field("width", width,
+          {.help = "width of the hidden layers", .min = 1, .max = 65536});
+  s.field("layers", layers, {.help = "hidden layers", .min = 1, .max = 100});
+  s.field("order", order,
+          {.help = "the variables in the order in which one depends on those "
+                   "before it; if there are none, as they come"});
+}
+
+void MadeOptions::validate(const DensityShape& shape) const {
+  if (!order.empty()) numbers_of(order, shape);
+}
+
+std::shared_ptr<Density> MadeOptions::make(const DensityShape& shape) const {
+  return std::make_shared<Made>(*this, shape);
+}
+
+Made::Made(const MadeOptions& o, const DensityShape& shape)
+    : Density(shape),
+      components_(o.components),
+      net_(register_module("net", nn::MaskedMlp(nn::MaskedMlpOptions{
+                                      .variables = shape.variables,
+                                      .given = shape.given,
+                                      .outputs = 3 * o.components,
+                                      .width = o.width,
+                                      .layers = o.layers,
+
+                                      .order = numbers_of(o.order, shape)}))) {}
+
+void Made::initialise(int64_t seed) {
+  Density::initialise(seed);
+  net_->reset_outputs();
+}
+
+Made::Mixture Made::mixture(const Tensor& x, const Tensor& given) {
+  const auto parts = net_->forward(x, given).chunk(3, -1);
+  // Components begin side by side over the data's spread: alike they would
+  // stay so.
+  const double reach = components_ > 1 ? 2 : 0;
+  const auto places = torch::linspace(-reach, reach, components_, x.options());
+  return {torch::log_softmax(parts[0], -1), parts[1] + places,
+          kMostLogWidth * torch::tanh(parts[2] / kMostLogWidth)};
+}
+
+Tensor Made::scaled_log_prob(const Tensor& x, const Tensor& given) {
+  const auto m = mixture(x, given);
+  const auto u = (x.unsqueeze(-1) - m.mean) * torch::exp(-m.log_width);
+  const double constant = 0.5 * std::log(2 * std::numbers::pi);
+  return torch::logsumexp(
+             m.log_weight - 0.5 * u.square() - m.log_width - constant, -1)
+      .sum(-1);
+}
+
+Tensor Made::scaled_sample(const Tensor& given, const RandomStream& stream) {
+  const int64_t count = given.size(0), variables = shape().variables;
+  const auto drawn =
+      stream.uniform({count, 2 * variables}, 0, 1, torch::kFloat64);
+  const auto chosen = drawn.narrow(1, 0, variables).to(given.options());
+  const auto noise =
+      normal_from(drawn.narrow(1, variables, variables)).to(given.options());
+  auto x = torch::zeros({count, variables}, given.options());
+  for (const int64_t d : net_->order()) {
+    const auto m = mixture(x, given);
+    const auto of = [&](const Tensor& all) { return all.select(1, d); };
+    const auto index =
+        (torch::cumsum(of(m.log_weight).exp(), -1) < chosen.narrow(1, d, 1))
+            .sum(-1, /*keepdim=*/true)
+            .clamp_max(components_ - 1);
+    const auto pick = [&](const Tensor& all) {
+      return of(all).gather(1, index).squeeze(1);
+    };
+    x.select(1, d).copy_(pick(m.mean) +
+                         pick(m.log_width).exp() * noise.select(1, d));
+  }
+  return x;
+}
+
+}  // namespace propagator::models

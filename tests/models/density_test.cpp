@@ -1,0 +1,229 @@
+#include "propagator/models/density.h"
+
+#include <torch/autograd.h>
+#include <torch/optim/adam.h>
+#include <torch/utils.h>
+
+#include <cmath>
+#include <numbers>
+
+#include "propagator/core/error.h"
+#include "propagator/models/autoregressive_flow.h"
+#include "propagator/models/made.h"
+#include "testing.h"
+
+namespace propagator::models {
+namespace {
+
+using testing::near;
+using testing::random;
+using torch::Tensor;
+
+// The densities by name, small, with weights that bend them.
+std::shared_ptr<Density> made(const std::string& name,
+                              const DensityShape& shape) {
+  std::unique_ptr<DensityOptions> options;
+  if (name.starts_with("made")) {
+    auto of = std::make_unique<MadeOptions>();
+    of->components = name == "made" ? 1 : 3;
+    of->width = 8;
+    options = std::move(of);
+  } else {
+    auto of = std::make_unique<AutoregressiveFlowOptions>();
+    of->map = name == "maf" ? FlowMap::kAffine : FlowMap::kSpline;
+    of->flows = 2;
+    of->width = 8;
+    of->spline = {.bins = 4, .reach = 3};
+    options = std::move(of);
+  }
+  auto model = options->make(shape);
+  model->to(torch::kFloat64);
+  model->initialise(1);
+  const torch::NoGradGuard no_grad;
+  for (auto& item : model->named_parameters()) {
+    if (!item.value().requires_grad()) continue;
+    item.value().add_(0.3 * random(item.value().sizes(), item.key()));
+  }
+  return model;
+}
+
+class ModelsDensity : public ::testing::TestWithParam<const char*> {};
+INSTANTIATE_TEST_SUITE_P(Models, ModelsDensity,
+                         ::testing::Values("made", "made-mixture", "maf",
+                                           "spline_flow"));
+
+Tensor given_rows(int64_t count, int64_t columns) {
+  return columns == 0 ? torch::zeros({count, 0}, torch::kFloat64)
+                      : torch::full({count, columns}, 0.4, torch::kFloat64);
+}
+
+// Cells of a square and their centres, (n², 2).
+struct Cells {
+  double reach;
+  int64_t count;
+
+  double edge() const { return 2 * reach / static_cast<double>(count); }
+  Tensor centres() const {
+    const auto along =
+        (torch::arange(count, torch::kFloat64) + 0.5) * edge() - reach;
+    const auto mesh = torch::meshgrid({along, along}, "ij");
+    return torch::stack({mesh[0].flatten(), mesh[1].flatten()}, 1);
+  }
+};
+
+TEST_P(ModelsDensity, IntegratesToOne) {
+  const Cells cells{12, 400};
+  for (const int64_t given : {0, 1}) {
+    const auto model = made(GetParam(), {2, given});
+    const torch::NoGradGuard no_grad;
+    const auto centres = cells.centres();
+    const auto p =
+        model->log_prob(centres, given_rows(centres.size(0), given)).exp();
+    EXPECT_NEAR(p.sum().item<double>() * cells.edge() * cells.edge(), 1, 2e-3);
+  }
+}
+
+// Shares of 40 000 samples in coarse cells against the integral of the
+// density there: every share within five standard deviations.
+TEST_P(ModelsDensity, SamplesFollowTheDensity) {
+  const auto model = made(GetParam(), {2, 1});
+  const torch::NoGradGuard no_grad;
+  const int64_t count = 40000, coarse = 12, fine = 25;
+  const Cells cells{6, coarse * fine};
+  const auto p =
+      model->log_prob(cells.centres(), given_rows(cells.count * cells.count, 1))
+          .exp()
+          .view({coarse, fine, coarse, fine})
+          .sum({1, 3}) *
+      cells.edge() * cells.edge();
+  const auto x =
+      model->sample(given_rows(count, 1), RandomStream(3, "samples"));
+  const auto at = ((x + cells.reach) / (2 * cells.reach) * coarse).floor();
+  const auto inside = ((at >= 0) & (at < coarse)).all(1).nonzero().squeeze(1);
+  const auto index = at.index_select(0, inside).to(torch::kInt64);
+  const auto shares =
+      torch::bincount(index.select(1, 0) * coarse + index.select(1, 1), {},
+                      coarse * coarse)
+          .to(torch::kFloat64)
+          .view({coarse, coarse}) /
+      static_cast<double>(count);
+  const auto deviation =
+      torch::sqrt(p * (1 - p) / static_cast<double>(count)) + 2e-5;
+  EXPECT_LT(((shares - p) / deviation).abs().max().item<double>(), 5);
+  EXPECT_GT(shares.sum().item<double>(), 0.9);
+}
+
+TEST_P(ModelsDensity, TheSameStreamGivesTheSameSamples) {
+  const auto model = made(GetParam(), {3, 0});
+  const auto draw = [&](int64_t seed) {
+    return model->sample(given_rows(7, 0), RandomStream(seed, "samples"));
+  };
+  EXPECT_TRUE(torch::equal(draw(1), draw(1)));
+  EXPECT_FALSE(torch::equal(draw(1), draw(2)));
+}
+
+TEST_P(ModelsDensity, ScalesOfTheDataChangeOnlyTheUnits) {
+  const auto model = made(GetParam(), {2, 0});
+  const auto x = random({50, 2}, "data");
+  const auto none = given_rows(50, 0);
+  model->calibrate(x, none);
+  const auto before = model->log_prob(x, none);
+  const auto stretch = torch::tensor({10., 0.2}, torch::kFloat64);
+  model->calibrate(x * stretch + 7, none);
+  EXPECT_TRUE(near(model->log_prob(x * stretch + 7, none),
+                   before - std::log(10 * 0.2), {1e-9, 1e-9}));
+}
+
+TEST_P(ModelsDensity, WrongColumnsAreToldApart) {
+  const auto model = made(GetParam(), {2, 1});
+  EXPECT_EQ(testing::thrown<UsageError>([&] {
+              model->log_prob(random({4, 3}, "x"), given_rows(4, 1));
+            }),
+            "[density] expected x (N, 2) and given (N, 1), got (4, 3) and "
+            "(4, 1)");
+}
+
+TEST(ModelsMade, ItsOrderNamesEveryVariableOnce) {
+  const DensityShape shape{.variables = 2, .names = {"x", "y"}};
+  MadeOptions options;
+  options.order = {"y", "x"};
+  EXPECT_NO_THROW(options.validate(shape));
+  const auto said = [&](std::vector<std::string> order) {
+    options.order = std::move(order);
+    return testing::thrown<ConfigError>([&] { options.validate(shape); });
+  };
+  EXPECT_NE(said({"y", "z"}).find("there is no variable z"), std::string::npos);
+  EXPECT_NE(said({"y", "y"}).find("y stands there twice"), std::string::npos);
+  EXPECT_NE(said({"y"}).find("expected all 2 variables, got 1"),
+            std::string::npos);
+}
+
+class ModelsFlow : public ::testing::TestWithParam<FlowMap> {
+ protected:
+  std::shared_ptr<AutoregressiveFlow> flow(const DensityShape& shape) {
+    return std::dynamic_pointer_cast<AutoregressiveFlow>(
+        made(GetParam() == FlowMap::kAffine ? "maf" : "spline_flow", shape));
+  }
+};
+INSTANTIATE_TEST_SUITE_P(Models, ModelsFlow,
+                         ::testing::Values(FlowMap::kAffine, FlowMap::kSpline));
+
+TEST_P(ModelsFlow, ComesBackFromNormalNumbers) {
+  const auto model = flow({4, 2});
+  const auto x = random({20, 4}, "x"), given = random({20, 2}, "given");
+  const auto normal = model->to_normal(x, given);
+  EXPECT_TRUE(near(model->from_normal(normal.value, given), x, {1e-8, 1e-8}));
+}
+
+TEST_P(ModelsFlow, ItsDeterminantIsThatOfReverseMode) {
+  const auto model = flow({3, 1});
+  const auto given = random({1, 1}, "given");
+  const auto x = random({1, 3}, "x").requires_grad_();
+  const auto normal = model->to_normal(x, given);
+  std::vector<Tensor> rows;
+  for (int64_t d = 0; d < 3; ++d) {
+    rows.push_back(
+        torch::autograd::grad({normal.value[0][d]}, {x}, {}, true)[0][0]);
+  }
+  const auto log_determinant = torch::logdet(torch::stack(rows));
+  EXPECT_TRUE(near(normal.log_slope[0], log_determinant, {1e-9, 1e-10}));
+}
+
+// One map of a flow can be any normal distribution: its density is found.
+TEST(ModelsDensityFit, AKnownGaussianIsRecovered) {
+  const double correlation = 0.8;
+  const auto z = RandomStream(1, "gaussian").normal({4000, 2});
+  const auto x = torch::stack(
+      {1 + 2 * z.select(1, 0),
+       correlation * z.select(1, 0) +
+           std::sqrt(1 - correlation * correlation) * z.select(1, 1)},
+      1);
+  AutoregressiveFlowOptions options;
+  options.flows = 1;
+  options.width = 8;
+  auto model = options.make({2, 0});
+  model->to(torch::kFloat64);
+  model->initialise(1);
+  const auto none = torch::zeros({4000, 0}, torch::kFloat64);
+  model->calibrate(x, none);
+  std::vector<Tensor> trained;
+  for (auto& value : model->parameters()) {
+    if (value.requires_grad()) trained.push_back(value);
+  }
+  torch::optim::Adam adam(trained, torch::optim::AdamOptions(0.02));
+  for (int n = 0; n < 200; ++n) {
+    adam.zero_grad();
+    (-model->log_prob(x, none).mean()).backward();
+    adam.step();
+  }
+  const auto u = z.select(1, 0), v = z.select(1, 1);
+  const auto exact = -0.5 * (u.square() + v.square()) -
+                     std::log(2 * std::numbers::pi) - std::log(2) -
+                     0.5 * std::log(1 - correlation * correlation);
+  const torch::NoGradGuard no_grad;
+  const double gap = (exact - model->log_prob(x, none)).mean().item<double>();
+  EXPECT_LT(std::abs(gap), 5e-3);
+}
+
+}  // namespace
+}  // namespace propagator::models
