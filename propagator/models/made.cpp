@@ -6,8 +6,6 @@
 #include <torch/utils.h>
 
 #include <algorithm>
-#include <cmath>
-#include <numbers>
 
 #include "propagator/core/error.h"
 
@@ -16,15 +14,6 @@ namespace propagator::models {
 using torch::Tensor;
 
 namespace {
-
-// Widths between exp(-7) and exp(7), in units of the data's spread.
-constexpr double kMostLogWidth = 7;
-
-// Normal numbers of uniform ones on [0, 1).
-Tensor normal_from(const Tensor& uniform) {
-  return std::numbers::sqrt2 *
-         torch::erfinv(2 * uniform.clamp_min(0x1p-53) - 1);
-}
 
 // Where the names of an order stand among the variables.
 std::vector<int64_t> numbers_of(const std::vector<std::string>& order,
@@ -77,14 +66,12 @@ std::shared_ptr<Density> MadeOptions::make(const DensityShape& shape) const {
 
 Made::Made(const MadeOptions& o, const DensityShape& shape)
     : Density(shape),
-      components_(o.components),
       net_(register_module("net", nn::MaskedMlp(nn::MaskedMlpOptions{
                                       .variables = shape.variables,
                                       .given = shape.given,
                                       .outputs = 3 * o.components,
                                       .width = o.width,
                                       .layers = o.layers,
-
                                       .order = numbers_of(o.order, shape)}))) {}
 
 void Made::initialise(int64_t seed) {
@@ -92,23 +79,12 @@ void Made::initialise(int64_t seed) {
   net_->reset_outputs();
 }
 
-Made::Mixture Made::mixture(const Tensor& x, const Tensor& given) {
-  const auto parts = net_->forward(x, given).chunk(3, -1);
-  // Components begin side by side over the data's spread: alike they would
-  // stay so.
-  const double reach = components_ > 1 ? 2 : 0;
-  const auto places = torch::linspace(-reach, reach, components_, x.options());
-  return {torch::log_softmax(parts[0], -1), parts[1] + places,
-          kMostLogWidth * torch::tanh(parts[2] / kMostLogWidth)};
+nn::NormalMixture Made::mixture(const Tensor& x, const Tensor& given) {
+  return nn::NormalMixture::of(net_->forward(x, given));
 }
 
 Tensor Made::scaled_log_prob(const Tensor& x, const Tensor& given) {
-  const auto m = mixture(x, given);
-  const auto u = (x.unsqueeze(-1) - m.mean) * torch::exp(-m.log_width);
-  const double constant = 0.5 * std::log(2 * std::numbers::pi);
-  return torch::logsumexp(
-             m.log_weight - 0.5 * u.square() - m.log_width - constant, -1)
-      .sum(-1);
+  return mixture(x, given).log_prob(x).sum(-1);
 }
 
 Tensor Made::scaled_sample(const Tensor& given, const RandomStream& stream) {
@@ -117,20 +93,12 @@ Tensor Made::scaled_sample(const Tensor& given, const RandomStream& stream) {
       stream.uniform({count, 2 * variables}, 0, 1, torch::kFloat64);
   const auto chosen = drawn.narrow(1, 0, variables).to(given.options());
   const auto noise =
-      normal_from(drawn.narrow(1, variables, variables)).to(given.options());
+      nn::normal_from_uniform(drawn.narrow(1, variables, variables))
+          .to(given.options());
   auto x = torch::zeros({count, variables}, given.options());
   for (const int64_t d : net_->order()) {
-    const auto m = mixture(x, given);
-    const auto of = [&](const Tensor& all) { return all.select(1, d); };
-    const auto index =
-        (torch::cumsum(of(m.log_weight).exp(), -1) < chosen.narrow(1, d, 1))
-            .sum(-1, /*keepdim=*/true)
-            .clamp_max(components_ - 1);
-    const auto pick = [&](const Tensor& all) {
-      return of(all).gather(1, index).squeeze(1);
-    };
-    x.select(1, d).copy_(pick(m.mean) +
-                         pick(m.log_width).exp() * noise.select(1, d));
+    const auto all = mixture(x, given).sample(chosen, noise);
+    x.select(1, d).copy_(all.select(1, d));
   }
   return x;
 }

@@ -2,6 +2,7 @@
 
 #include "propagator/models/density.h"
 #include "propagator/nn/masked_mlp.h"
+#include "propagator/nn/normal_mixture.h"
 
 namespace propagator::models {
 
@@ -32,13 +33,9 @@ class Made : public Density {
                               const RandomStream& stream) override;
 
  private:
-  // (N, D, K) each.
-  struct Mixture {
-    torch::Tensor log_weight, mean, log_width;
-  };
-  Mixture mixture(const torch::Tensor& x, const torch::Tensor& given);
+  nn::NormalMixture mixture(const torch::Tensor& x,
+                            const torch::Tensor& given);  // (N, D)
 
-  int64_t components_;
   nn::MaskedMlp net_;
 };
 

@@ -1,5 +1,6 @@
 #include "propagator/models/autoregressive_flow.h"
 #include "propagator/models/deeponet.h"
+#include "propagator/models/density_former.h"
 #include "propagator/models/event_former.h"
 #include "propagator/models/fno.h"
 #include "propagator/models/gaussian_process.h"
@@ -106,6 +107,9 @@ const Kinds<FieldNetOptions>& field_nets() {
 
 const Kinds<DensityOptions>& densities() {
   static const Kinds<DensityOptions> kinds{
+      {"density_former",
+       {"a transformer over variables, a mixture of normals for each",
+        [] { return std::make_unique<DensityFormerOptions>(); }}},
       {"made",
        {"a mixture of normals for each variable, by a masked network",
         [] { return std::make_unique<MadeOptions>(); }}},

@@ -1,6 +1,7 @@
 #include "propagator/tasks/registry.h"
 
 #include "propagator/core/kinds.h"
+#include "propagator/tasks/density/density.h"
 #include "propagator/tasks/forecast/forecast.h"
 #include "propagator/tasks/locate/locate.h"
 #include "propagator/tasks/reconstruct/reconstruct.h"
@@ -11,6 +12,7 @@ namespace {
 
 std::map<std::string, TaskKind>& registered() {
   static std::map<std::string, TaskKind> tasks{
+      {"density", density_kind()},
       {"forecast", forecast_kind()},
       {"locate", locate_kind()},
       {"reconstruct", reconstruct_kind()},

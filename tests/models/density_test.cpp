@@ -9,6 +9,7 @@
 
 #include "propagator/core/error.h"
 #include "propagator/models/autoregressive_flow.h"
+#include "propagator/models/density_former.h"
 #include "propagator/models/made.h"
 #include "testing.h"
 
@@ -27,6 +28,13 @@ std::shared_ptr<Density> made(const std::string& name,
     auto of = std::make_unique<MadeOptions>();
     of->components = name == "made" ? 1 : 3;
     of->width = 8;
+    options = std::move(of);
+  } else if (name == "density_former") {
+    auto of = std::make_unique<DensityFormerOptions>();
+    of->components = 2;
+    of->width = 8;
+    of->heads = 2;
+    of->feed_forward = 8;
     options = std::move(of);
   } else {
     auto of = std::make_unique<AutoregressiveFlowOptions>();
@@ -49,7 +57,8 @@ std::shared_ptr<Density> made(const std::string& name,
 
 class ModelsDensity : public ::testing::TestWithParam<const char*> {};
 INSTANTIATE_TEST_SUITE_P(Models, ModelsDensity,
-                         ::testing::Values("made", "made-mixture", "maf",
+                         ::testing::Values("made", "made-mixture",
+                                           "density_former", "maf",
                                            "spline_flow"));
 
 Tensor given_rows(int64_t count, int64_t columns) {

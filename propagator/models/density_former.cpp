@@ -1,0 +1,115 @@
+#include "propagator/models/density_former.h"
+
+#include <fmt/format.h>
+#include <torch/types.h>
+#include <torch/utils.h>
+
+#include "propagator/core/error.h"
+
+namespace propagator::models {
+
+using torch::Tensor;
+
+void DensityFormerOptions::describe(config::Schema& s) {
+  s.field("components", components,
+          {.help = "normal distributions in the mixture of a variable",
+           .min = 1,
+           .max = 1000});
+  s.field("width", width,
+          {.help = "numbers of a token", .min = 1, .max = 4096});
+  s.field("heads", heads, {.help = "attention heads", .min = 1, .max = 256});
+  s.field("layers", layers,
+          {.help = "layers of attention", .min = 1, .max = 100});
+  s.field("feed_forward", feed_forward,
+          {.help = "width between the two linear maps of a layer",
+           .min = 1,
+           .max = 65536});
+}
+
+void DensityFormerOptions::validate(const DensityShape&) const {
+  if (width % heads == 0) return;
+  throw ConfigError(
+      "model.heads",
+      fmt::format("{} heads do not divide a width of {}", heads, width),
+      "choose a width that is a multiple of the heads");
+}
+
+std::shared_ptr<Density> DensityFormerOptions::make(
+    const DensityShape& shape) const {
+  return std::make_shared<DensityFormer>(*this, shape);
+}
+
+DensityFormer::DensityFormer(const DensityFormerOptions& o,
+                             const DensityShape& shape)
+    : Density(shape),
+      options_(o),
+      value_in_(register_module("value_in", torch::nn::Linear(1, o.width))),
+      value_out_(
+          register_module("value_out", torch::nn::Linear(o.width, o.width))),
+      given_(register_module(
+          "given",
+          torch::nn::Linear(std::max<int64_t>(shape.given, 1), o.width))),
+      places_(register_parameter("places",
+                                 torch::zeros({shape.variables, o.width}))),
+      encoder_(register_module(
+          "encoder",
+          nn::Encoder(nn::EncoderOptions{.layers = o.layers,
+                                         .width = o.width,
+                                         .heads = o.heads,
+                                         .feed_forward = o.feed_forward}))),
+      head_(register_module("head",
+                            torch::nn::Linear(o.width, 3 * o.components))) {}
+
+void DensityFormer::initialise(int64_t seed) {
+  Density::initialise(seed);
+  const torch::NoGradGuard no_grad;
+  head_->weight.zero_();
+  head_->bias.zero_();
+}
+
+// Where nothing is given, the same number for all.
+Tensor DensityFormer::given_part(const Tensor& given) {
+  return given_
+      ->forward(shape().given > 0
+                    ? given
+                    : torch::zeros({given.size(0), 1}, given.options()))
+      .unsqueeze(1);
+}
+
+Tensor DensityFormer::tokens(const Tensor& before, const Tensor& given_part,
+                             int64_t first) {
+  const auto values = value_out_->forward(
+      torch::gelu(value_in_->forward(before.unsqueeze(-1))));
+  return values + places_.narrow(0, first, before.size(1)) + given_part;
+}
+
+Tensor DensityFormer::scaled_log_prob(const Tensor& x, const Tensor& given) {
+  const auto before = torch::cat(
+      {torch::zeros_like(x.narrow(1, 0, 1)), x.narrow(1, 0, x.size(1) - 1)}, 1);
+  const auto answers = encoder_->forward(tokens(before, given_part(given), 0),
+                                         nn::AttentionBias::causal());
+  return nn::NormalMixture::of(head_->forward(answers)).log_prob(x).sum(-1);
+}
+
+Tensor DensityFormer::scaled_sample(const Tensor& given,
+                                    const RandomStream& stream) {
+  const int64_t count = given.size(0), variables = shape().variables;
+  const auto drawn =
+      stream.uniform({count, 2 * variables}, 0, 1, torch::kFloat64);
+  const auto noise = nn::normal_from_uniform(drawn).to(given.options());
+  const auto chosen = drawn.to(given.options());
+  const auto part = given_part(given);
+  auto caches = encoder_->make_caches(count, variables, given.options());
+  auto before = torch::zeros({count, 1}, given.options());
+  std::vector<Tensor> x;
+  for (int64_t d = 0; d < variables; ++d) {
+    const auto answer = encoder_->step(tokens(before, part, d), caches);
+    const auto mixture = nn::NormalMixture::of(head_->forward(answer));
+    before = mixture.sample(chosen.narrow(1, d, 1),
+                            noise.narrow(1, variables + d, 1));
+    x.push_back(before);
+  }
+  return torch::cat(x, 1);
+}
+
+}  // namespace propagator::models

@@ -1,0 +1,54 @@
+#include "propagator/nn/normal_mixture.h"
+
+#include <torch/utils.h>
+
+#include <cmath>
+#include <numbers>
+
+namespace propagator::nn {
+
+using torch::Tensor;
+
+namespace {
+
+// Widths between exp(-7) and exp(7), in units of the data's spread.
+constexpr double kMostLogWidth = 7;
+constexpr double kReach = 2;
+
+}  // namespace
+
+NormalMixture NormalMixture::of(const Tensor& raw) {
+  const auto parts = raw.chunk(3, -1);
+  const int64_t count = parts[0].size(-1);
+  // Alike they would stay so.
+  const double reach = count > 1 ? kReach : 0;
+  const auto places = torch::linspace(-reach, reach, count, raw.options());
+  return {torch::log_softmax(parts[0], -1), parts[1] + places,
+          kMostLogWidth * torch::tanh(parts[2] / kMostLogWidth)};
+}
+
+Tensor NormalMixture::log_prob(const Tensor& x) const {
+  const auto u = (x.unsqueeze(-1) - mean) * torch::exp(-log_width);
+  const double constant = 0.5 * std::log(2 * std::numbers::pi);
+  return torch::logsumexp(log_weight - 0.5 * u.square() - log_width - constant,
+                          -1);
+}
+
+Tensor NormalMixture::sample(const Tensor& uniform,
+                             const Tensor& normal) const {
+  const auto index =
+      (torch::cumsum(log_weight.exp(), -1) < uniform.unsqueeze(-1))
+          .sum(-1, /*keepdim=*/true)
+          .clamp_max(log_weight.size(-1) - 1);
+  const auto pick = [&](const Tensor& all) {
+    return all.gather(-1, index).squeeze(-1);
+  };
+  return pick(mean) + pick(log_width).exp() * normal;
+}
+
+Tensor normal_from_uniform(const Tensor& uniform) {
+  return std::numbers::sqrt2 *
+         torch::erfinv(2 * uniform.clamp_min(0x1p-53) - 1);
+}
+
+}  // namespace propagator::nn

@@ -1,0 +1,25 @@
+#pragma once
+
+#include <torch/types.h>
+
+namespace propagator::nn {
+
+// Mixtures of K normal distributions of one number each.
+struct NormalMixture {
+  torch::Tensor log_weight, mean, log_width;  // (…, K)
+
+  // From (…, 3K) numbers of any size, as a network gives them; zeros give
+  // components of width 1 side by side over ±2, or one about 0.
+  static NormalMixture of(const torch::Tensor& raw);
+
+  // Of x (…), → (…).
+  torch::Tensor log_prob(const torch::Tensor& x) const;
+  // A number of each, from a uniform one on [0, 1) and a normal one, (…).
+  torch::Tensor sample(const torch::Tensor& uniform,
+                       const torch::Tensor& normal) const;
+};
+
+// Normal numbers of uniform ones on [0, 1).
+torch::Tensor normal_from_uniform(const torch::Tensor& uniform);
+
+}  // namespace propagator::nn

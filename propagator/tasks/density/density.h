@@ -1,0 +1,85 @@
+#pragma once
+
+#include "propagator/models/density.h"
+#include "propagator/tasks/density/targets.h"
+#include "propagator/tasks/drawing.h"
+#include "propagator/tasks/registry.h"
+
+namespace propagator::tasks {
+
+// The model of a density unless another is chosen.
+inline constexpr const char* kDensity = "spline_flow";
+
+struct DensityDataOptions {
+  std::string file;
+  std::vector<std::string> variables = {}, given = {};
+  int64_t samples = 20000;
+  int64_t validation = 4000;
+
+  void describe(config::Schema& schema);
+};
+
+struct DensityEvalOptions {
+  int64_t samples = 20000;
+  int64_t batch = 10000;
+
+  void describe(config::Schema& schema);
+};
+
+// Task `density`: given samples, what is their distribution, and what would a
+// new one look like? From the Lisbon lecture. Samples are those of a known
+// distribution, whose entropy no model beats, or the rows of a table.
+class DensityTask : public Task, public Drawing {
+ public:
+  explicit DensityTask(std::unique_ptr<models::DensityOptions> model);
+
+  void describe(config::Schema& schema) override;
+  std::map<std::string, std::string> defaults() const override;
+  void validate() override;
+  std::vector<config::UnusedOption> unused_options() const override;
+  std::vector<std::string> inspect() override;
+  std::vector<std::string> metric_names() const override;
+  std::shared_ptr<torch::nn::Module> make_model() const override;
+  void initialise(torch::nn::Module& model, int64_t seed) const override;
+  void prepare(int64_t seed, const Runtime& runtime) override;
+  void calibrate(torch::nn::Module& model) override;
+  bool draws_test() const override { return target_.has_value(); }
+  int64_t size(data::Split split) const override;
+  train::Loss loss(torch::nn::Module& model, data::Split split,
+                   const torch::Tensor& positions) override;
+  bool data_on_device() const override { return true; }
+  Evaluation evaluate(torch::nn::Module& model, data::Split split) override;
+  std::unique_ptr<Surrogate> surrogate(std::shared_ptr<torch::nn::Module> model,
+                                       const Runtime& runtime) const override;
+  void draw(torch::nn::Module& model, const Evaluation* evaluation,
+            int64_t cases, report::Report& report) override;
+
+ private:
+  // On the device that uses them.
+  struct Sample {
+    torch::Tensor x, given;  // (N, D), (N, C)
+  };
+
+  models::DensityShape shape() const;
+  // Rows of the file, in the parts of a split.
+  void read_file(int64_t seed);
+  void draw_target(int64_t seed);
+  const Sample& sample(data::Split split) const;
+  // (N), float64 on the CPU.
+  torch::Tensor log_likelihoods(models::Density& model,
+                                const Sample& sample) const;
+
+  TargetOptions target_options_;
+  DensityDataOptions data_options_;
+  std::string model_name_ = kDensity;
+  std::unique_ptr<models::DensityOptions> model_options_;
+  DensityEvalOptions eval_options_;
+
+  std::optional<Target> target_;
+  Runtime runtime_;
+  std::map<data::Split, Sample> samples_;
+};
+
+TaskKind density_kind();
+
+}  // namespace propagator::tasks
