@@ -199,7 +199,7 @@ int describe(const std::string& path, bool as_json) {
   return 0;
 }
 
-void add_generate(CLI::App& verb, Action& action) {
+void add_data_generate(CLI::App& verb, Action& action) {
   const auto o = std::make_shared<DataArguments>();
   auto* make = verb.add_subcommand(
       "generate",
@@ -269,7 +269,7 @@ void add_info_of_file(CLI::App& verb, Action& action) {
 void add_data(CLI::App& app, Action& action) {
   auto* verb = app.add_subcommand("data", "Make or inspect data files");
   verb->require_subcommand(1);
-  add_generate(*verb, action);
+  add_data_generate(*verb, action);
   add_validate(*verb, action);
   add_info_of_file(*verb, action);
 }

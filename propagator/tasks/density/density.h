@@ -3,6 +3,7 @@
 #include "propagator/models/density.h"
 #include "propagator/tasks/density/targets.h"
 #include "propagator/tasks/drawing.h"
+#include "propagator/tasks/generating.h"
 #include "propagator/tasks/registry.h"
 
 namespace propagator::tasks {
@@ -29,7 +30,7 @@ struct DensityEvalOptions {
 // Task `density`: given samples, what is their distribution, and what would a
 // new one look like? From the Lisbon lecture. Samples are those of a known
 // distribution, whose entropy no model beats, or the rows of a table.
-class DensityTask : public Task, public Drawing {
+class DensityTask : public Task, public Drawing, public Generating {
  public:
   explicit DensityTask(std::unique_ptr<models::DensityOptions> model);
 
@@ -53,6 +54,16 @@ class DensityTask : public Task, public Drawing {
                                        const Runtime& runtime) const override;
   void draw(torch::nn::Module& model, const Evaluation* evaluation,
             int64_t cases, report::Report& report) override;
+
+  std::vector<std::string> given_columns() const override {
+    return data_options_.given;
+  }
+  std::vector<std::string> generated_columns() const override {
+    return shape().names;
+  }
+  NamedTensors generate(torch::nn::Module& model, const NamedTensors& given,
+                        int64_t count, const RandomStream& stream,
+                        const Runtime& runtime) const override;
 
  private:
   // On the device that uses them.

@@ -164,6 +164,32 @@ std::unique_ptr<Surrogate> DensityTask::surrogate(
                                             eval_options_.batch, runtime);
 }
 
+NamedTensors DensityTask::generate(torch::nn::Module& module,
+                                   const NamedTensors& given, int64_t count,
+                                   const RandomStream& stream,
+                                   const Runtime& runtime) const {
+  module.eval();
+  const PrecisionScope scope(runtime);
+  auto rows =
+      torch::zeros({count, std::ssize(data_options_.given)}, runtime.options());
+  for (int64_t n = 0; n < rows.size(1); ++n) {
+    rows.select(1, n).copy_(
+        given.at(data_options_.given[static_cast<size_t>(n)]));
+  }
+  const auto drawn =
+      as_density(module).sample(rows, stream).to(torch::kCPU, torch::kFloat64);
+  if (!torch::isfinite(drawn).all().item<bool>()) {
+    throw NumericalError("[generate] a sample is not finite",
+                         "is what is given like that of the training?");
+  }
+  NamedTensors columns;
+  const auto names = shape().names;
+  for (size_t d = 0; d < names.size(); ++d) {
+    columns[names[d]] = drawn.select(1, static_cast<int64_t>(d));
+  }
+  return columns;
+}
+
 void DensityTask::draw(torch::nn::Module& module, const Evaluation*,
                        int64_t /*cases*/, report::Report& report) {
   if (!target_ || shape().variables != 2) return;

@@ -1,0 +1,76 @@
+#include "propagator/run/generate.h"
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+#include <torch/utils.h>
+
+#include <nlohmann/json.hpp>
+
+#include "propagator/core/error.h"
+#include "propagator/data/named_table.h"
+#include "propagator/tasks/generating.h"
+
+namespace propagator::run {
+namespace {
+
+const tasks::Generating& generating(const Run& run) {
+  const auto* task =
+      dynamic_cast<const tasks::Generating*>(&run.experiment().task());
+  if (task) return *task;
+  throw UsageError("[generate] this run's task draws no new cases",
+                   "runs of the task density do");
+}
+
+// The rows of the file, each `count` times over.
+tasks::NamedTensors read_given(const tasks::Generating& task,
+                               const GenerateOptions& options) {
+  const auto names = task.given_columns();
+  if (names.empty() != options.given.empty()) {
+    throw names.empty()
+        ? UsageError("[generate] nothing is given to this model",
+                     "leave out --given")
+        : UsageError(fmt::format("[generate] this model is given {}",
+                                 fmt::join(names, ", ")),
+                     "name a table of it with --given");
+  }
+  tasks::NamedTensors given;
+  if (names.empty()) return given;
+  const auto rows = data::read_points(options.given, names)
+                        .repeat_interleave(options.count, 0);
+  for (size_t n = 0; n < names.size(); ++n) {
+    given[names[n]] = rows.select(1, static_cast<int64_t>(n));
+  }
+  return given;
+}
+
+}  // namespace
+
+std::string generate(const Run& run, const GenerateOptions& options,
+                     const std::filesystem::path& output) {
+  const auto& task = generating(run);
+  data::expect_written_table(output);  // before the work
+  const auto given = read_given(task, options);
+  const int64_t count =
+      given.empty() ? options.count : given.begin()->second.size(0);
+  const RuntimeScope scope(run.runtime(), run.experiment().run().threads);
+  const auto drawn =
+      task.generate(run.model(), given, count,
+                    RandomStream(options.seed, "generate"), run.runtime());
+  std::vector<data::Column> columns;
+  for (const auto& name : task.given_columns()) {
+    columns.push_back({name, given.at(name)});
+  }
+  for (const auto& name : task.generated_columns()) {
+    columns.push_back({name, drawn.at(name)});
+  }
+  const nlohmann::json note{{"made_by", "propagator generate"},
+                            {"run", run.experiment().run().name},
+                            {"checkpoint", run.checkpoint()},
+                            {"seed", options.seed}};
+  data::write_table(output, columns, note.dump());
+  return fmt::format("{} new cases of {} in {}", count,
+                     fmt::join(task.generated_columns(), ", "),
+                     output.string());
+}
+
+}  // namespace propagator::run

@@ -1,0 +1,27 @@
+#pragma once
+
+#include "propagator/core/device.h"
+#include "propagator/core/random.h"
+#include "propagator/tasks/surrogate.h"
+
+namespace propagator::tasks {
+
+// Of a task whose models draw new cases. It works without the task's data.
+class Generating {
+ public:
+  virtual ~Generating() = default;
+
+  // Columns that must be given for each new case; mostly none.
+  virtual std::vector<std::string> given_columns() const { return {}; }
+  virtual std::vector<std::string> generated_columns() const = 0;
+
+  // `count` new cases, each with a row of `given` (count) where there is any:
+  // a column (count) of each name, on the CPU in float64. The same for the same
+  // stream.
+  virtual NamedTensors generate(torch::nn::Module& model,
+                                const NamedTensors& given, int64_t count,
+                                const RandomStream& stream,
+                                const Runtime& runtime) const = 0;
+};
+
+}  // namespace propagator::tasks
