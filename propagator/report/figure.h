@@ -18,6 +18,13 @@ struct Series {
   Style style = Style::kLine;
 };
 
+// What is between two curves, filled in the first series' colour.
+struct Band {
+  std::string name = "";  // in the legend; empty: not there
+  std::vector<double> x = {}, low = {}, high = {};
+  double opacity = 0.2;
+};
+
 // A place on the x axis worth a mark: a vertical line with its label.
 struct Event {
   double x;
@@ -29,6 +36,7 @@ struct LinePlot {
   Axis x = {}, y = {};  // first = last: the range follows the data
   std::vector<Series> series = {};
   std::vector<Event> events = {};
+  std::vector<Band> bands = {};  // below the series, the first lowest
 };
 
 struct BarChart {

@@ -125,15 +125,58 @@ std::string legend(const std::string& name) {
   return name.empty() ? "notitle" : "title " + in_quotes(name);
 }
 
+// A value on the y axis; none where a logarithm has none.
+std::string on_axis(const Axis& y, double value) {
+  return !y.log || value > 0 ? plain(value) : "NaN";
+}
+
+// What stands in front of the k-th thing that is plotted.
+const char* next_plot(size_t k) { return k == 0 ? "plot" : ", \\\n    "; }
+
+std::string band_commands(const LinePlot& plot, GnuplotScript& script) {
+  std::string commands;
+  for (size_t k = 0; k < plot.bands.size(); ++k) {
+    const auto& band = plot.bands[k];
+    std::string rows;
+    for (size_t n = 0; n < band.x.size(); ++n) {
+      rows += fmt::format("{}\t{}\t{}\n", plain(band.x[n]),
+                          on_axis(plot.y, band.low[n]),
+                          on_axis(plot.y, band.high[n]));
+    }
+    const auto block =
+        script.block(band.name, {plot.x.label, "low", "high"}, rows);
+    commands += fmt::format(
+        "{} data index {} using 1:2:3 with filledcurves fs transparent solid "
+        "{:.2f} noborder lc rgb '{}' {}",
+        next_plot(k), block, band.opacity, hex(series_colour(0)),
+        legend(band.name));
+  }
+  return commands;
+}
+
+// Limits of all that is plotted.
+std::pair<Extent, Extent> extents_of(const LinePlot& plot) {
+  Extent x, y;
+  const auto include = [](Extent& extent, const std::vector<double>& values) {
+    for (const double value : values) extent.include(value);
+  };
+  for (const auto& series : plot.series) {
+    include(x, series.x);
+    include(y, series.y);
+  }
+  for (const auto& band : plot.bands) {
+    include(x, band.x);
+    include(y, band.low);
+    include(y, band.high);
+  }
+  return {x, y};
+}
+
 }  // namespace
 
 GnuplotScript write_script(const LinePlot& given) {
   auto plot = given;
-  Extent x, y;
-  for (const auto& series : plot.series) {
-    for (const double value : series.x) x.include(value);
-    for (const double value : series.y) y.include(value);
-  }
+  const auto [x, y] = extents_of(plot);
   plot.x.log = plot.x.log && x.low > 0 && !reaches_zero(plot.x);
   plot.y.log = plot.y.log && y.high > 0 && !reaches_zero(plot.y);
   if (plot.x.first == plot.x.last && x.low < x.high) {
@@ -143,19 +186,18 @@ GnuplotScript write_script(const LinePlot& given) {
   script.body = script.file(".dat") + frame_commands(plot.title) +
                 axis_commands('x', plot.x) + axis_commands('y', plot.y) +
                 event_commands(plot);
-  std::string curves;
+  auto curves = band_commands(plot, script);
   for (size_t k = 0; k < plot.series.size(); ++k) {
     const auto& series = plot.series[k];
     std::string rows;
     for (size_t n = 0; n < series.x.size(); ++n) {
-      const bool shown = !plot.y.log || series.y[n] > 0;
       rows += fmt::format("{}\t{}\n", plain(series.x[n]),
-                          shown ? plain(series.y[n]) : "NaN");
+                          on_axis(plot.y, series.y[n]));
     }
     const auto block =
         script.block(series.name, {plot.x.label, plot.y.label}, rows);
     curves += fmt::format("{} data index {} using 1:2 {} {}",
-                          k == 0 ? "plot" : ", \\\n    ", block,
+                          next_plot(plot.bands.size() + k), block,
                           look_of(series, k), legend(series.name));
   }
   script.body += curves + "\n";
@@ -208,8 +250,8 @@ GnuplotScript write_script(const BarChart& given) {
     }
     const auto block = script.block(bars.name, {"place", "value"}, rows);
     boxes += fmt::format("{} data index {} using 1:2 with boxes lc rgb '{}' {}",
-                         k == 0 ? "plot" : ", \\\n    ", block,
-                         hex(series_colour(k)), legend(bars.name));
+                         next_plot(k), block, hex(series_colour(k)),
+                         legend(bars.name));
     if (!numbered) continue;
     labels += fmt::format(
         ", \\\n     data index {} using 1:2:(sprintf('%.2g', $2)) with labels "

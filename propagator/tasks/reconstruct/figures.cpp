@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <limits>
+#include <tuple>
 
 #include "propagator/tasks/reconstruct/attention.h"
 #include "propagator/tasks/reconstruct/calibration.h"
@@ -22,8 +23,9 @@ constexpr int64_t kMaxAttending = 4096;
 
 }  // namespace
 
-Solve::Readings Reconstruct::readings_of(int64_t field) const {
-  const auto& [points, readings] = sensors_.training;
+Solve::Readings Reconstruct::readings_in(const Sensors& sensors,
+                                         int64_t field) const {
+  const auto& [points, readings] = sensors;
   const auto all = readings.select(1, field);
   // A file may have more fields than those that are used.
   const bool used = std::ranges::find(measured_, field) != measured_.end();
@@ -32,9 +34,17 @@ Solve::Readings Reconstruct::readings_of(int64_t field) const {
   return {points.index_select(0, rows), all.index_select(0, rows)};
 }
 
+Solve::Readings Reconstruct::readings_of(int64_t field) const {
+  return readings_in(sensors_.training, field);
+}
+
 void Reconstruct::draw_own(models::FieldNet& model, report::Report& report) {
   if (!predicts_variance()) return;
-  draw_uncertainty(model, report);
+  if (problem_->domain.size() == 1) {
+    draw_bands(model, report);
+  } else {
+    draw_uncertainty(model, report);
+  }
   std::vector<std::pair<std::string, CoverageCurve>> curves;
   if (sensors_.held_out.count() > 0) {
     curves.emplace_back("held out",
@@ -77,6 +87,52 @@ void Reconstruct::draw_uncertainty(models::FieldNet& model,
             name,
             maps.truth.defined() ? ", beside how far the field is off" : "",
             remark_on(read, *where)));
+  }
+}
+
+void Reconstruct::draw_bands(models::FieldNet& model, report::Report& report) {
+  using Style = report::Series::Style;
+  const auto outputs = outputs_at(model, reference_.points());
+  const auto x = report::numbers(reference_.grid().of(0));
+  const auto* known = reference_.find();
+  for (size_t k = 0; k < measured_.size(); ++k) {
+    const auto field = measured_[k];
+    const auto& name = problem_->symbols.fields[static_cast<size_t>(field)];
+    const auto value = outputs.select(1, field);
+    const auto deviation =
+        (outputs.select(1, Solve::outputs() + static_cast<int64_t>(k)) / 2)
+            .exp();
+    report::LinePlot plot{.title = fmt::format("Uncertainty of {}", name),
+                          .x = {.label = reference_.grid().axis(0).label},
+                          .y = {.label = name}};
+    for (const auto& [text, share, opacity] :
+         {std::tuple{"95 % of readings", 0.95, 0.2}, {"50 %", 0.5, 0.35}}) {
+      const auto reach = normal_reach(share) * deviation;
+      plot.bands.push_back({text, x, report::numbers(value - reach),
+                            report::numbers(value + reach), opacity});
+    }
+    plot.series.push_back({"solution", x, report::numbers(value)});
+    if (known != nullptr) {
+      plot.series.push_back({truth_name(), x,
+                             report::numbers(known->fields.select(1, field)),
+                             Style::kDashed});
+    }
+    for (const auto& [text, sensors] :
+         {std::pair{"readings", &sensors_.training},
+          {"held out", &sensors_.held_out}}) {
+      const auto read = readings_in(*sensors, field);
+      if (read.values.size(0) == 0) continue;
+      plot.series.push_back({text, report::numbers(read.points.select(1, 0)),
+                             report::numbers(read.values), Style::kPoints});
+    }
+    report.figure(
+        "uncertainty-" + name, plot,
+        fmt::format("{0} with the bands that are to hold 50 and 95 % of "
+                    "readings of it, noise included.{1}",
+                    name,
+                    sensors_.held_out.count() > 0
+                        ? " Readings held out did not train it."
+                        : ""));
   }
 }
 

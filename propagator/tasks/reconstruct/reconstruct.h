@@ -77,6 +77,10 @@ class Reconstruct : public Solve {
   // |error| / predicted standard deviation of the readings there are, (n).
   torch::Tensor deviations_of(models::FieldNet& model, const Read& at) const;
   void draw_uncertainty(models::FieldNet& model, report::Report& report);
+  // Of one variable: the fields with their intervals, and the readings.
+  void draw_bands(models::FieldNet& model, report::Report& report);
+  // Those of a field.
+  Readings readings_in(const Sensors& sensors, int64_t field) const;
   // By which share of the spread each field is off at sensors, in the mean
   // square, and how many readings lie in the intervals that were predicted.
   nlohmann::json fit_of(models::FieldNet& model, const Read& at) const;

@@ -191,7 +191,8 @@ void Solve::draw_curves(const Answer& answer, report::Report& report) {
                              report::numbers(known->fields.select(1, column)),
                              report::Series::Style::kDashed});
     }
-    if (const auto read = readings_of(column); read.points.defined()) {
+    if (const auto read = readings_of(column);
+        read.points.defined() && read.points.size(0) > 0) {
       plot.series.push_back(
           {"readings", report::numbers(read.points.select(1, 0)),
            report::numbers(read.values), report::Series::Style::kPoints});

@@ -1,5 +1,8 @@
 #include <torch/utils.h>
 
+#include <cmath>
+#include <sstream>
+
 #include "propagator/core/files.h"
 #include "propagator/core/process.h"
 #include "propagator/data/tensor_file.h"
@@ -85,6 +88,93 @@ TEST(TasksReconstructFigures, WithNothingHeldOutTheTrainedCurveIsAlone) {
   const auto calibration = read_file(folder / "figures/calibration.dat");
   EXPECT_FALSE(has(calibration, "held out"));
   EXPECT_TRUE(has(calibration, "trained, 20 readings"));
+}
+
+run::Experiment decay(const std::string& more) {
+  return run::Experiment(config::Document::from_text(
+      "task: reconstruct\nprecision: fp64\nproblem:\n"
+      "  domain: ['t in [0, 2]']\n  fields: [u, w]\n"
+      "  equations: [u_t = -u, w_t = u]\n"
+      "points: {per_axis: 8, validation_per_axis: 4}\neval: {per_axis: 9}\n"
+      "model: {name: gaussian_process}\n" +
+          more,
+      "test"));
+}
+
+// The rows of a block of a figure's data, each as its numbers.
+std::vector<std::vector<double>> rows_of(const std::string& data,
+                                         const std::string& title) {
+  std::vector<std::vector<double>> rows;
+  const size_t at = data.find("] " + title + "\n");
+  if (at == std::string::npos) return rows;
+  std::istringstream lines(data.substr(at, data.find("\n\n", at) - at));
+  std::string line;
+  while (std::getline(lines, line)) {
+    if (line.starts_with("#") || line.starts_with("]")) continue;
+    std::istringstream words(line);
+    rows.emplace_back();
+    for (double number; words >> number;) rows.back().push_back(number);
+  }
+  return rows;
+}
+
+TEST(TasksReconstructFigures, OneVariableHasBandsAboutItsCurve) {
+  const TemporaryFolder folder;
+  const auto e = decay(
+      "problem.exact: [u = exp(-t), w = 2 - exp(-t)]\n"
+      "loss: {readings: heteroscedastic}\n"
+      "sensors: {count: 12, noise: 0.1, held_out: 0.25, fields: [u]}\n");
+  page_of(e, folder);
+  const auto data = read_file(folder / "figures/uncertainty-u.dat");
+  const auto wide = rows_of(data, "95 % of readings");
+  const auto narrow = rows_of(data, "50 %");
+  const auto curve = rows_of(data, "solution");
+  const auto truth = rows_of(data, "exact");
+  ASSERT_EQ(wide.size(), 9u) << data;
+  ASSERT_EQ(narrow.size(), 9u);
+  ASSERT_EQ(curve.size(), 9u);
+  ASSERT_EQ(truth.size(), 9u);
+  for (size_t n = 0; n < wide.size(); ++n) {
+    EXPECT_NEAR((wide[n][1] + wide[n][2]) / 2, curve[n][1], 1e-6);
+    EXPECT_NEAR(truth[n][1], std::exp(-truth[n][0]), 1e-8);
+    // The reach of a normal number: 1.959964 and 0.674490 deviations.
+    EXPECT_NEAR((wide[n][2] - wide[n][1]) / (narrow[n][2] - narrow[n][1]),
+                1.959964 / 0.674490, 1e-4);
+    EXPECT_GT(wide[n][2], wide[n][1]);
+  }
+  EXPECT_EQ(rows_of(data, "readings").size(), 12u);
+  EXPECT_EQ(rows_of(data, "held out").size(), 3u);
+  EXPECT_FALSE(has(read_file(folder / "figures/field-w.dat"), "readings"));
+  EXPECT_FALSE(fs::exists(folder / "figures/uncertainty-w.dat"));
+  if (report::FigureFolder::can_draw()) {
+    EXPECT_TRUE(fs::exists(folder / "figures/uncertainty-u.svg"));
+  }
+}
+
+TEST(TasksReconstructFigures, OneVariableWithoutTruthOrVarianceIsDrawnToo) {
+  for (const bool variance : {false, true}) {
+    const TemporaryFolder folder;
+    // Of w nothing but empty cells: it is never read.
+    write_file_atomically(folder / "r.csv",
+                          "t,u,w\n0,1,\n0.5,0.6,\n1,0.37,\n1.5,0.2,\n");
+    page_of(
+        decay(fmt::format("loss: {{readings: {}}}\n"
+                          "sensors: {{file: '{}', held_out: 0, fields: [u]}}\n",
+                          variance ? "heteroscedastic" : "mse",
+                          (folder / "r.csv").string())),
+        folder);
+    EXPECT_EQ(fs::exists(folder / "figures/uncertainty-u.dat"), variance);
+    EXPECT_TRUE(fs::exists(folder / "figures/field-u.dat"));
+    if (!variance) continue;
+    const auto data = read_file(folder / "figures/uncertainty-u.dat");
+    EXPECT_EQ(rows_of(data, "95 % of readings").size(), 9u);
+    EXPECT_EQ(rows_of(data, "readings").size(), 4u);
+    EXPECT_FALSE(has(data, "held out"));
+    EXPECT_FALSE(has(data, "exact"));
+    if (report::FigureFolder::can_draw()) {
+      EXPECT_TRUE(fs::exists(folder / "figures/uncertainty-u.svg"));
+    }
+  }
 }
 
 TEST(TasksReconstructFigures, WithoutAVarianceThereIsNoCalibration) {
