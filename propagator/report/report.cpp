@@ -12,6 +12,7 @@
 #include "propagator/report/animation.h"
 #include "propagator/report/assets.h"
 #include "propagator/report/html.h"
+#include "propagator/report/packed_levels.h"
 
 namespace propagator::report {
 namespace {
@@ -21,8 +22,11 @@ using nlohmann::json;
 // A page stays small enough to be sent by mail.
 constexpr int64_t kExplorerFrames = 101;
 constexpr int64_t kExplorerBytes = 3'000'000;
+// Of a field's value: steps that are smaller than any colour or pixel shows.
+constexpr int kFieldBits = 14;
 
-// As many frames as there is room for, two at least.
+// As many frames as there is room for, two at least, if they are so rough that
+// they cannot be packed.
 int64_t explorer_frames(const FieldSeries& series) {
   const auto& all = series.prediction;
   const int64_t kinds = series.truth.defined() ? 2 : 1;
@@ -51,26 +55,30 @@ std::string embedded(const json& data) {
   return text;
 }
 
-// Values on [low, high] as whole numbers 0 … steps of `Word`; NaN, if there is
-// a word to spare, as the next one.
-template <class Word>
-std::string quantised(const torch::Tensor& values, double low, double high,
-                      double steps) {
+// Values on [low, high] as whole numbers 0 … steps; what is not a number as
+// `missing`.
+torch::Tensor levels_of(const torch::Tensor& values, double low, double high,
+                        double steps, double missing) {
   const auto share = (values.to(torch::kCPU, torch::kFloat64) - low) /
                      (high > low ? high - low : 1);
-  const auto numbers =
-      (share.clamp(0, 1) * steps).round().nan_to_num(steps + 1);
-  const auto flat = numbers.to(torch::kInt32).contiguous();
-  const int32_t* number = flat.data_ptr<int32_t>();
-  std::string bytes;
-  bytes.reserve(sizeof(Word) * flat.numel());
-  for (int64_t n = 0; n < flat.numel(); ++n) {
-    const auto word = static_cast<Word>(number[n]);
-    for (size_t k = 0; k < sizeof(Word); ++k) {  // little-endian
-      bytes += static_cast<char>((word >> (8 * k)) & 0xff);
-    }
-  }
-  return base64(bytes);
+  return (share.clamp(0, 1) * steps)
+      .round()
+      .nan_to_num(missing)
+      .to(torch::kInt32);
+}
+
+// A map, one byte for each value, 255 where there is none.
+std::string bytes_of_map(const torch::Tensor& map, double low, double high) {
+  const auto levels =
+      levels_of(map, low, high, 254, 255).to(torch::kUInt8).contiguous();
+  return base64({reinterpret_cast<const char*>(levels.data_ptr<uint8_t>()),
+                 static_cast<size_t>(levels.numel())});
+}
+
+json packed(const torch::Tensor& fields, double low, double high) {
+  const auto [order, bytes] = PackedLevels::of(
+      levels_of(fields, low, high, (1 << kFieldBits) - 1, 0), kFieldBits);
+  return {{"order", order}, {"data", base64(bytes)}};
 }
 
 std::string colour_maps() {
@@ -188,22 +196,21 @@ void Report::explorer(const FieldSeries& all) {
             {"y", to_json(series.y)},
             {"rows", series.prediction.size(2)},
             {"cols", series.prediction.size(3)},
+            {"bits", kFieldBits},
             {"has_truth", has_truth}};
   for (int64_t n = 0; n < series.prediction.size(0); ++n) {
     const auto range = range_of(series, n);
     // "values" are the truth where there is one. The error is kept by itself:
-    // it is often smaller than a step of the truth's sixteen bits.
+    // it is often smaller than a step of the truth's.
     const auto& values = has_truth ? series.truth : series.prediction;
     json one{{"name", series.cases[static_cast<size_t>(n)]},
              {"low", range.low},
              {"high", range.high},
              {"error", range.error},
-             {"values",
-              quantised<uint16_t>(values[n], range.low, range.high, 65535)}};
+             {"values", packed(values[n], range.low, range.high)}};
     if (has_truth) {
-      one["difference"] =
-          quantised<uint16_t>(series.prediction[n] - series.truth[n],
-                              -range.error, range.error, 65535);
+      one["difference"] = packed(series.prediction[n] - series.truth[n],
+                                 -range.error, range.error);
     }
     data["cases"].push_back(std::move(one));
   }
@@ -225,10 +232,9 @@ void Report::explorer(const MapChoices& maps) {
   }
   for (int64_t n = 0; n < maps.maps.size(0); ++n) {
     const auto [low, high] = limits(PanelRow{.panels = {{"", maps.maps[n]}}});
-    data["maps"].push_back(
-        {{"low", low},
-         {"high", high},
-         {"data", quantised<uint8_t>(maps.maps[n], low, high, 254)}});
+    data["maps"].push_back({{"low", low},
+                            {"high", high},
+                            {"data", bytes_of_map(maps.maps[n], low, high)}});
   }
   html(
       fmt::format("<div class=\"explorer\" data-kind=\"maps\">"

@@ -12,16 +12,50 @@ function element(tag, attributes = {}, ...children) {
   return node;
 }
 
-function decode(base64, count, bytesEach, what) {
+function decode(base64, count, what) {
   const text = atob(base64);
-  if (text.length !== count * bytesEach) {
-    throw new Error(`[${what}] expected ${count * bytesEach} bytes but got ` +
-                    text.length);
+  if (text.length !== count) {
+    throw new Error(`[${what}] expected ${count} bytes but got ${text.length}`);
   }
-  const bytes = new Uint8Array(text.length);
-  for (let i = 0; i < bytes.length; ++i) bytes[i] = text.charCodeAt(i);
-  // Every machine with a browser is little-endian, as the data are.
-  return bytesEach === 2 ? new Uint16Array(bytes.buffer) : bytes;
+  return Uint8Array.from(text, character => character.charCodeAt(0));
+}
+
+// Fields as whole numbers of so many bits; packed_levels.h says how they are
+// written.
+function unpack({order, data}, {frames, rows, cols, bits}, what) {
+  const text = atob(data);
+  const longest = 20, rateBits = 4;
+  let next = 0, waiting = 0, count = 0;
+  const take = wanted => {
+    for (; count < wanted; count += 8) {
+      if (next === text.length) throw new Error(`[${what}] the data end too early`);
+      waiting = waiting << 8 | text.charCodeAt(next++);
+    }
+    count -= wanted;
+    const value = waiting >>> count;
+    waiting &= (1 << count) - 1;
+    return value;
+  };
+  const levels = new Uint16Array(frames * rows * cols);
+  for (let start = 0; start < levels.length; start += cols) {
+    const rate = take(rateBits);
+    for (let i = start; i < start + cols; ++i) {
+      let ones = 0;
+      while (ones < longest && take(1)) ++ones;
+      const z = ones < longest ? ones << rate | take(rate) : take(bits);
+      levels[i] = z & 1 ? -(z + 1) / 2 : z / 2;  // modulo 2^16
+    }
+  }
+  if (next !== text.length) throw new Error(`[${what}] more data than expected`);
+  for (let n = 0; n < order; ++n) {
+    for (let i = 1; i < levels.length; ++i) {
+      if (i % cols) levels[i] += levels[i - 1];
+    }
+    for (let i = cols; i < levels.length; ++i) {
+      if (Math.floor(i / cols) % rows) levels[i] += levels[i - cols];
+    }
+  }
+  return levels.map(level => level & ((1 << bits) - 1));
 }
 
 // ---- Numbers and axes ------------------------------------------------------
@@ -294,7 +328,7 @@ function aspectOf(x, y) {
 }
 
 function buildFields(box, data, report) {
-  const {rows, cols, times} = data;
+  const {rows, cols, times, bits} = data;
   const size = rows * cols;
   const x = makeAxis(data.x, cols), y = makeAxis(data.y, rows);
   const colours = readColours();
@@ -314,17 +348,18 @@ function buildFields(box, data, report) {
   // or the prediction where no truth is known.
   function load(index) {
     const {name, low, high, error, ...packed} = data.cases[index];
-    const unpack = what =>
-        decode(packed[what], times.length * size, 2, `${name}, ${what}`);
-    const values = unpack('values');
-    const difference = known ? unpack('difference') : null;
+    const shape = {frames: times.length, rows, cols, bits};
+    const levels = what => unpack(packed[what], shape, `${name}, ${what}`);
+    const values = levels('values');
+    const difference = known ? levels('difference') : null;
+    const last = (1 << bits) - 1;
     return {
       low, high, error,
       label: data.quantity ? data.label : name,
-      value: i => low + (high - low) * values[i] / 65535,
-      difference: i => known ? error * (2 * difference[i] / 65535 - 1) : 0,
-      valueColour: i => values[i] >> 8,
-      differenceColour: i => difference[i] >> 8,
+      value: i => low + (high - low) * values[i] / last,
+      difference: i => known ? error * (2 * difference[i] / last - 1) : 0,
+      valueColour: i => values[i] >> (bits - 8),
+      differenceColour: i => difference[i] >> (bits - 8),
     };
   }
 
@@ -448,7 +483,7 @@ function buildMaps(box, data, report) {
     const index = data.choices.reduce((sum, choice, i) =>
         sum * choice.values.length + Number(selects[i].value), 0);
     const {low, high, data: packed} = data.maps[index];
-    const levels = decode(packed, rows * cols, 1, `map ${index}`);
+    const levels = decode(packed, rows * cols, `map ${index}`);
     current = {levels, value: i => low + (high - low) * levels[i] / 254};
     paint(panel.canvas, i => levels[i] === kHidden
         ? colours.none : colours.sequential[Math.round(levels[i] * 255 / 254)]);

@@ -8,6 +8,7 @@
 #include "propagator/data/tensor_file.h"
 #include "propagator/report/report.h"
 #include "propagator/tasks/reconstruct/reconstruct.h"
+#include "report/page_reading.h"
 #include "tasks/training.h"
 #include "testing.h"
 
@@ -304,29 +305,18 @@ TEST_F(TasksReconstructOverTime, AnInstantWithoutSensorsIsDrawnWithoutThem) {
 TEST_F(TasksReconstructOverTime, AReaderSeesMoreTimesThanTheTest) {
   const auto page =
       page_of(experiment("sensors: {count: 50, fields: [u]}\n"), folder);
-  const std::string begin =
-      "data-kind=\"fields\"><script type=\"application/json\">";
-  const size_t at = page.find(begin) + begin.size();
-  const auto data =
-      nlohmann::json::parse(page.substr(at, page.find("</script>", at) - at));
+  const auto data = testing::explored(page);
   ASSERT_EQ(data.at("times").size(), 30u);
   EXPECT_EQ(data.at("time_label"), "t");
   ASSERT_EQ(data.at("cases").size(), 2u);
   EXPECT_EQ(data.at("cases")[0].at("name"), "u");
   const auto& p = data.at("cases")[1];
   // p is known up to a function of time: x y without its mean is left of it.
-  const auto bytes = testing::from_base64(p.at("values"));
-  const auto value = [&](size_t n) {
-    const double share =
-        (static_cast<unsigned char>(bytes[2 * n]) +
-         256.0 * static_cast<unsigned char>(bytes[2 * n + 1])) /
-        65535;
-    const double low = p.at("low"), high = p.at("high");
-    return low + (high - low) * share;
-  };
+  const auto values =
+      testing::unpacked(data, p.at("values"), p.at("low"), p.at("high"));
   // Rows from above: the top right of every frame is x = y = 1.
   for (size_t frame = 0; frame < 30; ++frame) {
-    EXPECT_NEAR(value(frame * 20 + 4), 0.75, 1e-3);
+    EXPECT_NEAR(values[frame * 20 + 4], 0.75, 1e-3);
   }
   if (!find_program("ffmpeg").empty()) {
     EXPECT_TRUE(has(page, "data:video/mp4"));
