@@ -28,6 +28,8 @@ constexpr int64_t kTickWidth = 4, kNumberGap = 5;  // gap: tick to number
 constexpr int64_t kLineGap = 14;                   // between lines of text
 constexpr int64_t kProgressHeight = 3;
 constexpr int64_t kCapital = 7 * 2;  // a capital letter's height
+constexpr double kRing = 2.5;        // radius of a sensor's ring
+constexpr Rgb kInk{255, 255, 255}, kRim{40, 40, 40};  // of it
 
 using Numbers = std::array<std::string, 3>;
 
@@ -154,6 +156,22 @@ void draw_panel(Image& image, const FrameLayout& at, const ShownPanel& panel,
   image.field(x, y, at.cell, values, panel.scale, panel.low, panel.high);
 }
 
+// A light ring with a dark rim is seen on any colour.
+void draw_sensors(Image& image, const FrameLayout& at,
+                  const std::vector<NodePlace>& sensors, int64_t column_x,
+                  int64_t panel_y) {
+  const int64_t left = column_x + (at.column - at.field_width) / 2;
+  const int64_t top = panel_y + (at.height - at.field_height) / 2;
+  const auto pixels = [&](double node) {
+    return std::llround((node + 0.5) * static_cast<double>(at.cell) - 0.5);
+  };
+  for (const auto& [column, row] : sensors) {
+    const int64_t x = left + pixels(column), y = top + pixels(row);
+    image.ring(x, y, kRing, kRing + 1, kRim);
+    image.ring(x, y, kRing - 1, kRing, kInk);
+  }
+}
+
 void draw_bar(Image& image, const FrameLayout& at, int64_t x, int64_t panel_y,
               Scale scale, const Numbers& texts) {
   image.rectangle(x - 1, panel_y - 1, kBarWidth + 2, at.height + 2, kFrame);
@@ -187,8 +205,14 @@ void draw_case(Image& image, const FieldSeries& series, const FrameLayout& at,
   using enum Scale;
   const auto prediction = in_float64(series.prediction);
   draw_bar(image, at, at.value_bar, place.panel_y, kSequential, place.values);
+  const auto sensors =
+      series.sensors_near(shown.index)[static_cast<size_t>(frame)];
+  const auto sensors_over = [&](size_t column) {
+    draw_sensors(image, at, sensors, at.x[column], place.panel_y);
+  };
   if (!series.truth.defined()) {
     draw(0, kTitles[1], kSequential, range.low, range.high, prediction);
+    sensors_over(0);
     return;
   }
   const auto truth = in_float64(series.truth);
@@ -196,6 +220,8 @@ void draw_case(Image& image, const FieldSeries& series, const FrameLayout& at,
   draw(1, kTitles[1], kSequential, range.low, range.high, prediction);
   draw(2, kTitles[2], kDiverging, -range.error, range.error,
        prediction - truth);
+  sensors_over(0);
+  sensors_over(2);
   draw_bar(image, at, at.error_bar, place.panel_y, kDiverging, place.errors);
 }
 

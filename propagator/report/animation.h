@@ -16,7 +16,8 @@ struct ShownCase {
 
 // One frame: truth, prediction and error of each case side by side, with the
 // colour bars, cases below one another, and the time. Without a truth there is
-// the prediction alone.
+// the prediction alone. Rings, over truth and error, or the prediction where it
+// is alone, are sensors near the frame.
 Image draw_frame(const FieldSeries& series, const std::vector<ShownCase>& cases,
                  int64_t frame);
 

@@ -2,11 +2,62 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <cmath>
+#include <optional>
 
 #include "propagator/core/error.h"
 
 namespace propagator::report {
+namespace {
+
+// The frame that an instant belongs to, if it is near any; frames rise.
+std::optional<size_t> frame_of(const std::vector<double>& frames,
+                               double instant) {
+  const size_t last = frames.size() - 1;
+  if (last == 0) return 0;
+  const double before = frames[0] - instant, after = instant - frames[last];
+  if (before > (frames[1] - frames[0]) / 2) return {};
+  if (after > (frames[last] - frames[last - 1]) / 2) return {};
+  if (after >= 0) return last;
+  const auto next = std::ranges::lower_bound(frames, instant);
+  const auto at = static_cast<size_t>(next - frames.begin());
+  const bool earlier = at > 0 && instant - frames[at - 1] < *next - instant;
+  return earlier ? at - 1 : at;
+}
+
+// A value's place along an axis of `count` nodes, unless it is outside them.
+std::optional<double> node_of(const Axis& axis, double value, int64_t count) {
+  const double length = axis.last - axis.first;
+  const double share = length == 0 ? 0 : (value - axis.first) / length;
+  const double node = share * static_cast<double>(count - 1);
+  if (node < -0.5 || node > static_cast<double>(count) - 0.5) return {};
+  return node;
+}
+
+}  // namespace
+
+std::vector<std::vector<NodePlace>> FieldSeries::sensors_near(
+    int64_t index) const {
+  std::vector<std::vector<NodePlace>> all(times.size());
+  if (sensors.empty()) return all;
+  const auto& read = sensors[static_cast<size_t>(index)];
+  for (size_t k = 0; k < read.times.size(); ++k) {
+    const auto frame = frame_of(times, read.times[k]);
+    const auto column = node_of(x, read.x[k], prediction.size(3));
+    const auto row = node_of(y, read.y[k], prediction.size(2));
+    if (frame && column && row) all[*frame].push_back({*column, *row});
+  }
+  for (auto& near : all) {
+    const size_t count = near.size();
+    if (count <= kMostSensors) continue;
+    for (size_t k = 0; k < kMostSensors; ++k) {
+      near[k] = near[k * count / kMostSensors];
+    }
+    near.resize(kMostSensors);
+  }
+  return all;
+}
 
 FieldSeries FieldSeries::thinned(int64_t most) const {
   const auto count = static_cast<int64_t>(times.size());

@@ -17,6 +17,17 @@ struct Axis {
   double ticks = 0;  // distance between them; 0: as fits
 };
 
+// Where and when a field was read.
+struct Sensors {
+  std::vector<double> x = {}, y = {};  // on the axes of the field
+  std::vector<double> times = {};
+};
+
+// A place in a picture, in nodes: 0 is the middle of the first one.
+struct NodePlace {
+  double column, row;
+};
+
 // A field that changes in time, as it is and as it was computed, for a few
 // cases: what panels, the animation, the explorer and ParaView show.
 struct FieldSeries {
@@ -27,8 +38,9 @@ struct FieldSeries {
   std::vector<double> times = {};       // T
   std::vector<std::string> cases = {};  // N names
   Axis x = {}, y = {};
-  torch::Tensor truth = {};       // (N, T, R, C); undefined: not known
-  torch::Tensor prediction = {};  // (N, T, R, C)
+  torch::Tensor truth = {};           // (N, T, R, C); undefined: not known
+  torch::Tensor prediction = {};      // (N, T, R, C)
+  std::vector<Sensors> sensors = {};  // one a case, or none of all
 
   // "temperature (K)"
   std::string label() const {
@@ -39,6 +51,11 @@ struct FieldSeries {
     const auto& name = cases[static_cast<size_t>(index)];
     return quantity.empty() ? name : label() + ", " + name;
   }
+  // Where a case was read near each frame: sensors that are nearer to it in
+  // time than to another frame, and no further than half a step; with one frame
+  // all. Of many at most kMostSensors, evenly from first to last.
+  std::vector<std::vector<NodePlace>> sensors_near(int64_t index) const;
+  static constexpr size_t kMostSensors = 200;  // more would hide the field
   // The same with at most `most` frames, first and last included.
   FieldSeries thinned(int64_t most) const;
 };

@@ -1,6 +1,7 @@
 #include "propagator/report/image.h"
 
 #include <algorithm>
+#include <cmath>
 
 #include "propagator/report/font.h"
 
@@ -41,6 +42,17 @@ void Image::rectangle(int64_t x, int64_t y, int64_t width, int64_t height,
   for (int64_t row = top; row < bottom; ++row) {
     const auto line = pixels_.begin() + row * width_;
     std::fill(line + left, line + right, colour);
+  }
+}
+
+void Image::ring(int64_t x, int64_t y, double inner, double outer, Rgb colour) {
+  const auto reach = static_cast<int64_t>(std::ceil(outer));
+  for (int64_t down = -reach; down <= reach; ++down) {
+    for (int64_t right = -reach; right <= reach; ++right) {
+      const double far = std::hypot(down, right);
+      if (far <= inner || far > outer) continue;
+      rectangle(x + right, y + down, 1, 1, colour);
+    }
   }
 }
 

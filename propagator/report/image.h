@@ -22,6 +22,9 @@ class Image {
 
   void rectangle(int64_t x, int64_t y, int64_t width, int64_t height,
                  Rgb colour);
+  // Pixels whose middles are more than `inner` and at most `outer` from that of
+  // (x, y).
+  void ring(int64_t x, int64_t y, double inner, double outer, Rgb colour);
   // A field (R, C) with `cell` pixels a side for each node.
   void field(int64_t x, int64_t y, int64_t cell, const torch::Tensor& values,
              Scale scale, double low, double high);

@@ -81,6 +81,22 @@ json packed(const torch::Tensor& fields, double low, double high) {
   return {{"order", order}, {"data", base64(bytes)}};
 }
 
+// Columns and rows of the sensors of each frame, one after the other; a
+// hundredth of a node is less than a pixel.
+json sensors_in(const std::vector<std::vector<NodePlace>>& frames) {
+  const auto rounded = [](double node) { return std::round(100 * node) / 100; };
+  auto all = json::array();
+  for (const auto& frame : frames) {
+    auto places = json::array();
+    for (const auto& [column, row] : frame) {
+      places.push_back(rounded(column));
+      places.push_back(rounded(row));
+    }
+    all.push_back(std::move(places));
+  }
+  return all;
+}
+
 std::string colour_maps() {
   json maps{{"none", hex(kNoValue)}};
   for (const auto& [name, scale] :
@@ -211,6 +227,9 @@ void Report::explorer(const FieldSeries& all) {
     if (has_truth) {
       one["difference"] = packed(series.prediction[n] - series.truth[n],
                                  -range.error, range.error);
+    }
+    if (!series.sensors.empty()) {
+      one["sensors"] = sensors_in(series.sensors_near(n));
     }
     data["cases"].push_back(std::move(one));
   }

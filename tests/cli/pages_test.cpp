@@ -155,6 +155,37 @@ TEST_F(Pages, ErrorsAlongOtherAxesAreOtherFigures) {
   }
 }
 
+TEST_F(Pages, FieldsThatAreRebuiltShowBandsAndSensors) {
+  const auto page_of = [](const std::string& name, const std::string& problem) {
+    write_file_atomically(path(name + ".yaml"),
+                          "task: reconstruct\nmodel.name: gaussian_process\n"
+                          "loss.readings: heteroscedastic\n"
+                          "sensors: {count: 40, noise: 0.1}\n" +
+                              problem);
+    expect(testing::propagator("-q train " + path(name + ".yaml") +
+                               " --device cpu --runs " + path("") + " --name " +
+                               name + " -s eval.per_axis=12"),
+           0, "relative L2");
+    return read_file(path(name + "/report.html"));
+  };
+  const auto ode = page_of("ode",
+                           "problem: {domain: ['t in [0, 2]'], fields: u, "
+                           "equations: [u_t = -u], exact: [u = exp(-t)]}\n");
+  EXPECT_NE(ode.find("the bands that are to hold 50 and 95 % of readings"),
+            std::string::npos);
+  EXPECT_NE(read_file(path("ode/figures/uncertainty-u.dat")).find("held out"),
+            std::string::npos);
+  EXPECT_EQ(ode.find("\"sensors\":"), std::string::npos);  // nothing to explore
+  const auto plate =
+      page_of("plate",
+              "problem: {domain: ['x in [0, 1]', 'y in [0, 1]', 't in [0, 1]'],"
+              " fields: u, equations: [u_t = u_xx + u_yy],"
+              " exact: [u = exp(-2*t)*sin(x)*sin(y)]}\n");
+  EXPECT_NE(plate.find("\"sensors\":[["), std::string::npos);
+  EXPECT_NE(plate.find("Rings are where a field was read"), std::string::npos);
+  EXPECT_EQ(plate.find("Not drawn"), std::string::npos);
+}
+
 TEST_F(Pages, ACaseGoesToParaview) {
   const auto folder = path("series");
   const auto command =

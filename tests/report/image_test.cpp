@@ -40,6 +40,21 @@ TEST(ReportImage, RectangleCoversItsPixels) {
   EXPECT_EQ(image.pixels().size(), 48u);
 }
 
+TEST(ReportImage, ARingLeavesItsMiddle) {
+  Image image(20, 20);
+  image.ring(9, 10, 2.5, 3.5, kRed);
+  EXPECT_EQ(image.at(9, 10), kWhite);
+  EXPECT_EQ(image.at(11, 10), kWhite);
+  EXPECT_EQ(image.at(12, 10), kRed);
+  EXPECT_EQ(image.at(9, 7), kRed);
+  EXPECT_EQ(image.at(13, 10), kWhite);
+  EXPECT_EQ(ink(image, 6, 7, 7, 7).all, ink(image, 6, 7, 7, 7).inside);
+  // Middles of 16 pixels are in between: (3, 0), (3, 1), (2, 2) and their like.
+  EXPECT_EQ(ink(image, 6, 7, 7, 7).all, 16);
+  image.ring(0, 0, 1, 40, kRed);  // what lies outside is cut off
+  EXPECT_EQ(image.at(19, 19), kRed);
+}
+
 TEST(ReportImage, WhatLiesOutsideIsCutOff) {
   Image image(8, 6);
   image.rectangle(-3, -2, 5, 4, kRed);

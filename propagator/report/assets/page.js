@@ -162,6 +162,7 @@ function makePanel({kind, title, note, x, y, colours, aspect, ticked}) {
   const marker = element('div', {class: 'marker'});
   marker.style.width = `${100 / x.count}%`;
   marker.style.height = `${100 / y.count}%`;
+  const rings = element('div', {class: 'rings'});
   const bar = element('canvas', {width: colours.length, height: 1});
   paint(bar, i => colours[i]);
   const numbers = element('div', {class: 'numbers'});
@@ -169,7 +170,7 @@ function makePanel({kind, title, note, x, y, colours, aspect, ticked}) {
   const box = element('div', {class: 'panel'},
       element('div', {class: 'title'}, element('b', {}, title), ' ', noteText),
       drawAxis(y, 'y', ticked),
-      element('div', {class: 'field'}, canvas, marker),
+      element('div', {class: 'field'}, canvas, rings, marker),
       drawAxis(x, 'x', ticked),
       element('div', {class: 'bar'}, bar, numbers));
   return {
@@ -178,6 +179,16 @@ function makePanel({kind, title, note, x, y, colours, aspect, ticked}) {
       marker.style.left = `${100 * col / x.count}%`;
       marker.style.top = `${100 * row / y.count}%`;
       marker.classList.toggle('pinned', pinned);
+    },
+    // Columns and rows, one after the other; 0 is the middle of a node.
+    showSensors(places) {
+      rings.replaceChildren();
+      for (let k = 0; k < places.length; k += 2) {
+        const ring = element('span');
+        ring.style.left = `${100 * (places[k] + 0.5) / x.count}%`;
+        ring.style.top = `${100 * (places[k + 1] + 0.5) / y.count}%`;
+        rings.append(ring);
+      }
     },
     setNote(text) { noteText.textContent = text; },
     setRange(low, high) {
@@ -347,7 +358,7 @@ function buildFields(box, data, report) {
   // Decoded when looked at: a page may carry many cases. Values are the truth,
   // or the prediction where no truth is known.
   function load(index) {
-    const {name, low, high, error, ...packed} = data.cases[index];
+    const {name, low, high, error, sensors, ...packed} = data.cases[index];
     const shape = {frames: times.length, rows, cols, bits};
     const levels = what => unpack(packed[what], shape, `${name}, ${what}`);
     const values = levels('values');
@@ -355,6 +366,7 @@ function buildFields(box, data, report) {
     const last = (1 << bits) - 1;
     return {
       low, high, error,
+      sensors: t => sensors ? sensors[t] : [],
       label: data.quantity ? data.label : name,
       value: i => low + (high - low) * values[i] / last,
       difference: i => known ? error * (2 * difference[i] / last - 1) : 0,
@@ -371,6 +383,11 @@ function buildFields(box, data, report) {
   // The first frame is often the given one, without any error to look at.
   slider.value = times.length >> 1;
   const clock = element('span', {class: 'now'});
+  const sensed = data.cases.some(one => one.sensors);
+  const sensorSwitch = element('input', {class: 'sensors', type: 'checkbox'});
+  sensorSwitch.checked = true;
+  sensorSwitch.addEventListener('change', () => showSensors());
+  const sensorCount = element('span');
   const readout = element('output', {class: 'readout'});
   const where = element('span');
   const chart = element('canvas', {class: 'chart', role: 'img',
@@ -391,6 +408,16 @@ function buildFields(box, data, report) {
     showTime();
   }
 
+  // Over truth and error, as in the figures: the prediction is left to be seen.
+  function showSensors() {
+    const places = current.sensors(Number(slider.value));
+    const shown = sensorSwitch.checked ? places : [];
+    for (const panel of panels) {
+      if (!known || panel !== predictionPanel) panel.showSensors(shown);
+    }
+    sensorCount.textContent = `sensors (${places.length / 2})`;
+  }
+
   function showTime() {
     const start = Number(slider.value) * size;
     const {low, high, value, difference} = current;
@@ -405,6 +432,7 @@ function buildFields(box, data, report) {
     const now = String(+times[slider.value].toPrecision(6));
     clock.textContent = `${time.name} ${now}${time.unit && ' '}${time.unit}`;
     slider.setAttribute('aria-valuetext', clock.textContent);
+    if (sensed) showSensors();
     pointer.show();
   }
 
@@ -450,7 +478,8 @@ function buildFields(box, data, report) {
   chooseCase();
   box.append(
       element('div', {class: 'controls'}, select,
-          ...(moves ? [play, slider, clock] : [])),
+          ...(moves ? [play, slider, clock] : []),
+          ...(sensed ? [element('label', {}, sensorSwitch, ' ', sensorCount)] : [])),
       element('div', {class: 'panels'}, ...panels.map(panel => panel.box)),
       readout,
       element('p', {class: 'hint'},

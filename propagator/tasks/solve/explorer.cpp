@@ -34,6 +34,23 @@ report::Dots dots_at(const Tensor& points) {
   return dots;
 }
 
+// What the rings of an animation and an explorer are, if there are any.
+std::string remark_on_rings(const report::FieldSeries& series) {
+  size_t most = 0;
+  for (const auto& read : series.sensors) {
+    most = std::max(most, read.times.size());
+  }
+  if (most == 0) return "";
+  constexpr size_t kShown = report::FieldSeries::kMostSensors;
+  return fmt::format(
+      " Rings are where a field was read{}{}.",
+      series.times.size() == 1
+          ? ""
+          : fmt::format(" within half a step of the {} shown",
+                        series.time_label),
+      most <= kShown ? "" : fmt::format(", at most {} of them", kShown));
+}
+
 }  // namespace
 
 double Solve::reach_of(const SolvePlane& plane) const {
@@ -92,6 +109,23 @@ Solve::Explored Solve::explored(models::FieldNet&, const Answer& answer) {
   return fields;
 }
 
+std::vector<report::Sensors> Solve::sensors_on(const SolvePlane& plane) const {
+  std::vector<report::Sensors> all;
+  for (int64_t f = 0; f < std::ssize(problem_->symbols.fields); ++f) {
+    const auto [points, values] = readings_of(f);
+    if (!points.defined()) return {};
+    const auto places =
+        plane.near(points, std::numeric_limits<double>::infinity())[0];
+    all.push_back(
+        {report::numbers(places.select(1, 0)),
+         report::numbers(places.select(1, 1)),
+         plane.held() < 0
+             ? std::vector<double>(static_cast<size_t>(points.size(0)), 0.0)
+             : report::numbers(points.select(1, plane.held()))});
+  }
+  return all;
+}
+
 void Solve::draw_explorer(const Explored& fields,
                           report::Report& report) const {
   const auto plane = SolvePlane::of(fields.grid, problem_->time(),
@@ -112,18 +146,21 @@ void Solve::draw_explorer(const Explored& fields,
     series.time_label =
         problem_->symbols.variables[static_cast<size_t>(plane->held())];
   }
+  series.sensors = sensors_on(*plane);
+  const auto rings = remark_on_rings(series);
   const auto what =
       series.truth.defined() ? "truth, prediction and error" : "the prediction";
   if (plane->held() >= 0 && plane->held() == problem_->time()) {
     std::vector<int64_t> all(names.size());
     std::iota(all.begin(), all.end(), 0);
     report.animation(series, all, "animation",
-                     fmt::format("The fields over time: {}.", what));
+                     fmt::format("The fields over time: {}.{}", what, rings));
   }
   report.text(fmt::format(
       "Look for yourself: choose a field{}, point at a node to read {}; a "
-      "click keeps the node.",
-      plane->held() < 0 ? "" : ", move through " + series.time_label, what));
+      "click keeps the node.{}",
+      plane->held() < 0 ? "" : ", move through " + series.time_label, what,
+      rings));
   report.explorer(series);
 }
 

@@ -136,6 +136,9 @@ class Solve : public Task, public Drawing {
   double reach_of(const SolvePlane& plane) const;
   // So many of a grid that an explorer of it stays small.
   std::vector<int64_t> explorer_strides(const TestGrid& grid) const;
+  // All readings of each field, by their places on the plane and what is held;
+  // none in a task without readings.
+  std::vector<report::Sensors> sensors_on(const SolvePlane& plane) const;
   void draw_explorer(const Explored& fields, report::Report& report) const;
   // The fields of one variable, as curves.
   void draw_curves(const Answer& answer, report::Report& report);

@@ -302,6 +302,29 @@ TEST_F(TasksReconstructOverTime, AnInstantWithoutSensorsIsDrawnWithoutThem) {
   }
 }
 
+TEST_F(TasksReconstructOverTime, TheExplorerHasTheSensorsOfEachFrame) {
+  // Frames are 10/29 apart; the third reading is nearer to the second of them.
+  write_file_atomically(folder / "readings.csv",
+                        "x,y,t,u\n0.5,1,0,1\n0.25,0,0.1,2\n1,0.5,0.2,3\n");
+  const auto page =
+      page_of(experiment("sensors: {held_out: 0, file: '" +
+                         (folder / "readings.csv").string() + "'}\n"),
+              folder);
+  EXPECT_TRUE(has(page,
+                  "Rings are where a field was read within half a step of "
+                  "the t shown."));
+  const auto data = testing::explored(page);
+  const auto& u = data.at("cases")[0].at("sensors");
+  ASSERT_EQ(u.size(), 30u);
+  // Columns of x, and rows of y from above.
+  EXPECT_EQ(u[0], nlohmann::json({2.0, 0.0, 1.0, 3.0}));
+  EXPECT_EQ(u[1], nlohmann::json({4.0, 1.5}));
+  for (size_t frame = 2; frame < 30; ++frame) EXPECT_TRUE(u[frame].empty());
+  for (const auto& frame : data.at("cases")[1].at("sensors")) {
+    EXPECT_TRUE(frame.empty());
+  }
+}
+
 TEST_F(TasksReconstructOverTime, AReaderSeesMoreTimesThanTheTest) {
   const auto page =
       page_of(experiment("sensors: {count: 50, fields: [u]}\n"), folder);
