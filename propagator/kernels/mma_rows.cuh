@@ -21,6 +21,12 @@ constexpr int kChunk = 32;
 inline __device__ int lane_row() { return threadIdx.x % 32 / 4; }
 inline __device__ int lane_pair() { return threadIdx.x % 4; }
 
+// The first row of a warp in such a block; a lane has the rows + lane_row() and
+// 8 further on.
+inline __device__ int first_row(int block) {
+  return block * kRows + threadIdx.x / 32 * 16;
+}
+
 // Columns and inner indices may be renamed as long as both factors agree.
 // (1) Depth 2p, 2p + 1 takes the inner places p, p + 4: one 8-byte load.
 // (2) Row `row_of(c)` of a group of 8 in shared memory takes the column c of

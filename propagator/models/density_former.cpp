@@ -95,9 +95,7 @@ Tensor DensityFormer::scaled_sample(const Tensor& given,
                                     const RandomStream& stream) {
   const int64_t count = given.size(0), variables = shape().variables;
   const auto drawn =
-      stream.uniform({count, 2 * variables}, 0, 1, torch::kFloat64);
-  const auto noise = nn::normal_from_uniform(drawn).to(given.options());
-  const auto chosen = drawn.to(given.options());
+      nn::draw_mixture_numbers(count, variables, stream, given.options());
   const auto part = given_part(given);
   auto caches = encoder_->make_caches(count, variables, given.options());
   auto before = torch::zeros({count, 1}, given.options());
@@ -105,8 +103,8 @@ Tensor DensityFormer::scaled_sample(const Tensor& given,
   for (int64_t d = 0; d < variables; ++d) {
     const auto answer = encoder_->step(tokens(before, part, d), caches);
     const auto mixture = nn::NormalMixture::of(head_->forward(answer));
-    before = mixture.sample(chosen.narrow(1, d, 1),
-                            noise.narrow(1, variables + d, 1));
+    before = mixture.sample(drawn.uniform.narrow(1, d, 1),
+                            drawn.normal.narrow(1, d, 1));
     x.push_back(before);
   }
   return torch::cat(x, 1);

@@ -57,7 +57,7 @@ void MadeOptions::describe(config::Schema& s) {
 }
 
 void MadeOptions::validate(const DensityShape& shape) const {
-  if (!order.empty()) numbers_of(order, shape);
+  numbers_of(order, shape);
 }
 
 std::shared_ptr<Density> MadeOptions::make(const DensityShape& shape) const {
@@ -90,14 +90,10 @@ Tensor Made::scaled_log_prob(const Tensor& x, const Tensor& given) {
 Tensor Made::scaled_sample(const Tensor& given, const RandomStream& stream) {
   const int64_t count = given.size(0), variables = shape().variables;
   const auto drawn =
-      stream.uniform({count, 2 * variables}, 0, 1, torch::kFloat64);
-  const auto chosen = drawn.narrow(1, 0, variables).to(given.options());
-  const auto noise =
-      nn::normal_from_uniform(drawn.narrow(1, variables, variables))
-          .to(given.options());
+      nn::draw_mixture_numbers(count, variables, stream, given.options());
   auto x = torch::zeros({count, variables}, given.options());
   for (const int64_t d : net_->order()) {
-    const auto all = mixture(x, given).sample(chosen, noise);
+    const auto all = mixture(x, given).sample(drawn.uniform, drawn.normal);
     x.select(1, d).copy_(all.select(1, d));
   }
   return x;

@@ -45,18 +45,11 @@ Tensor mask_of(const Degrees& from, const Degrees& to, bool strict) {
 
 MaskedMlpImpl::MaskedMlpImpl(const MaskedMlpOptions& options)
     : options_(options) {
+  std::vector<int64_t> natural(static_cast<size_t>(options.variables));
+  std::iota(natural.begin(), natural.end(), 0);
   auto& order = options_.order;
-  if (order.empty()) {
-    order.resize(static_cast<size_t>(options.variables));
-    std::iota(order.begin(), order.end(), 0);
-  }
-  auto sorted = order;
-  std::ranges::sort(sorted);
-  bool whole = static_cast<int64_t>(order.size()) == options.variables;
-  for (size_t n = 0; whole && n < sorted.size(); ++n) {
-    whole = sorted[n] == static_cast<int64_t>(n);
-  }
-  if (!whole) {
+  if (order.empty()) order = natural;
+  if (!std::ranges::is_permutation(order, natural)) {
     throw std::invalid_argument(
         fmt::format("[masked_mlp] expected an order of {} variables, got [{}]",
                     options.variables, fmt::join(order, ", ")));

@@ -15,6 +15,11 @@ namespace {
 constexpr double kMostLogWidth = 7;
 constexpr double kReach = 2;
 
+Tensor normal_from_uniform(const Tensor& uniform) {
+  return std::numbers::sqrt2 *
+         torch::erfinv(2 * uniform.clamp_min(0x1p-53) - 1);
+}
+
 }  // namespace
 
 NormalMixture NormalMixture::of(const Tensor& raw) {
@@ -46,9 +51,14 @@ Tensor NormalMixture::sample(const Tensor& uniform,
   return pick(mean) + pick(log_width).exp() * normal;
 }
 
-Tensor normal_from_uniform(const Tensor& uniform) {
-  return std::numbers::sqrt2 *
-         torch::erfinv(2 * uniform.clamp_min(0x1p-53) - 1);
+MixtureNumbers draw_mixture_numbers(int64_t count, int64_t variables,
+                                    const RandomStream& stream,
+                                    const torch::TensorOptions& options) {
+  const auto drawn =
+      stream.uniform({count, 2 * variables}, 0, 1, torch::kFloat64);
+  return {
+      drawn.narrow(1, 0, variables).to(options),
+      normal_from_uniform(drawn.narrow(1, variables, variables)).to(options)};
 }
 
 }  // namespace propagator::nn

@@ -2,6 +2,8 @@
 
 #include <torch/types.h>
 
+#include "propagator/core/random.h"
+
 namespace propagator::nn {
 
 // Mixtures of K normal distributions of one number each.
@@ -19,7 +21,12 @@ struct NormalMixture {
                        const torch::Tensor& normal) const;
 };
 
-// Normal numbers of uniform ones on [0, 1).
-torch::Tensor normal_from_uniform(const torch::Tensor& uniform);
+// What `sample` takes, for each of `count` rows of so many variables.
+struct MixtureNumbers {
+  torch::Tensor uniform, normal;  // (N, D)
+};
+MixtureNumbers draw_mixture_numbers(int64_t count, int64_t variables,
+                                    const RandomStream& stream,
+                                    const torch::TensorOptions& options);
 
 }  // namespace propagator::nn

@@ -253,11 +253,6 @@ __device__ void soften(float (&score)[kGroups][4], float (&peak)[2],
   }
 }
 
-// The first row of a warp; a lane has the rows + lane_row() and 8 further on.
-__device__ int first_row(int block) {
-  return block * kRows + threadIdx.x / 32 * 16;
-}
-
 template <int kDepth, bool kTf32>
 __global__ void __launch_bounds__(kThreads, kBlocks<kDepth, kTf32>)
     forward_kernel(Problem p, float* out, float* lse) {

@@ -142,7 +142,7 @@ struct Answer {
 template <class F, bool kTf32>
 __global__ void __launch_bounds__(kThreads)
     forward(Job job, float* out, float* sums) {
-  const int first = first_row();
+  const int first = first_row(blockIdx.x);
   Factors<F> query;
   query.template load<kTf32>(job, job.of.q, first, job.scale);
   Means<F> means;
@@ -213,7 +213,7 @@ __device__ void taken_away(const Job& job, const float* out, int point,
 template <class F, bool kTf32>
 __global__ void __launch_bounds__(kThreads)
     backward_of_queries(Job job, JetCrossBackward with) {
-  const int first = first_row();
+  const int first = first_row(blockIdx.x);
   Factors<F> query, grad;
   query.template load<kTf32>(job, job.of.q, first, job.scale);
   grad.template load<kTf32>(job, with.grad, first, 1);
@@ -256,7 +256,8 @@ template <class F, bool kTf32>
 __global__ void __launch_bounds__(kThreads)
     backward_of_tokens(Job job, JetCrossBackward with, int points_of_part) {
   __shared__ Points<F> points;
-  const int mine = first_row(), tokens = static_cast<int>(job.of.tokens);
+  const int mine = first_row(blockIdx.x),
+            tokens = static_cast<int>(job.of.tokens);
   const float *k = job.of_head(job.of.k), *v = job.of_head(job.of.v);
   const auto key =
       load_factor<F::kDepth, kTf32>(k, job.stride(), mine, tokens, k);

@@ -49,12 +49,6 @@ __device__ inline float exp_fast(float x) {
   return exp2f(kLog2E * x);
 }
 
-// The first row of a warp; a lane has the rows + lane_row() and 8 further on.
-__device__ inline int first_row() {
-  return static_cast<int>(blockIdx.x) * kRows +
-         static_cast<int>(threadIdx.x) / 32 * 16;
-}
-
 // Σ ± x_r² over the directions that count to the n-th row of x_2.
 template <class F, class X>
 __device__ float sum_squares(const Job& job, int n, const X& x) {

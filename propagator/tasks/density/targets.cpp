@@ -121,7 +121,7 @@ Tensor Target::sample(int64_t count, const RandomStream& stream) const {
   const auto variables = std::ssize(names());
   const auto both = stream.normal({count, 2 * variables});
   const auto noise = both.narrow(1, 0, variables);
-  // Another two normal numbers each make a uniform one.
+  // Each of the others makes a uniform number.
   const auto uniform = 0.5 * torch::erfc(both.narrow(1, variables, variables) /
                                          std::numbers::sqrt2);
   switch (options_.name) {
