@@ -1,3 +1,4 @@
+#include "propagator/core/torch_compat.h"
 #include "propagator/kernels/cuda.h"
 #include "propagator/kernels/jet/jet_attention.cuh"
 #include "propagator/kernels/jet/jet_cross_attention.cuh"
