@@ -57,14 +57,17 @@ TEST_P(KernelsJetCrossAttention, AgreesWithReference) {
   testing::expect_near_everywhere(ours, plain, {5e-5, 5e-5});
 }
 
-// What the test above compares is the kernel, not the reference once more.
+// What the test above compares is the kernel, not the reference once more; the
+// tensor cores want heads of 16 or 32 numbers.
 TEST_P(KernelsJetCrossAttention, IsThereInFloat32) {
   const CrossCase& c = GetParam();
   const auto layout = c.layout();
   for (const auto& device : testing::devices()) {
     const auto q = torch::zeros({layout.rows(), c.points, c.width},
                                 torch::dtype(torch::kFloat32).device(device));
-    EXPECT_TRUE(has_jet_cross_attention(q, c.heads, layout.orders())) << device;
+    const bool fits = device.is_cpu() || c.width / c.heads >= 16;
+    EXPECT_EQ(has_jet_cross_attention(q, c.heads, layout.orders()), fits)
+        << device;
   }
 }
 
