@@ -64,8 +64,7 @@ void Density::initialise(int64_t seed) { nn::initialise(*this, seed); }
 
 Tensor Density::log_prob(const Tensor& x, const Tensor& given) {
   expect(x, given);
-  return scaled_log_prob((x - shift_) / scale_,
-                         (given - given_shift_) / given_scale_) -
+  return scaled_log_prob(scaled(x), scaled_given(given)) -
          torch::log(scale_).sum();
 }
 
@@ -73,8 +72,7 @@ Tensor Density::sample(const Tensor& given, const RandomStream& stream) {
   expect(torch::empty({given.dim() == 2 ? given.size(0) : 0, shape_.variables}),
          given);
   const torch::NoGradGuard no_grad;
-  return shift_ +
-         scale_ * scaled_sample((given - given_shift_) / given_scale_, stream);
+  return shift_ + scale_ * scaled_sample(scaled_given(given), stream);
 }
 
 Tensor normal_log_prob(const Tensor& u) {

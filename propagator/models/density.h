@@ -27,6 +27,14 @@ class Density : public torch::nn::Module {
 
   // (N), in nats. Differentiable by the parameters.
   torch::Tensor log_prob(const torch::Tensor& x, const torch::Tensor& given);
+  // What training descends on, (N): minus the log likelihood unless a model has
+  // its own. `noise` (N, K) is uniform on [0, 1), other numbers at
+  // each step.
+  virtual torch::Tensor loss(const torch::Tensor& x, const torch::Tensor& given,
+                             const torch::Tensor& /*noise*/) {
+    return -log_prob(x, given);
+  }
+  virtual std::string loss_name() const { return "minus log likelihood"; }
   // One x for each row of `given` (N, C); the same for the same stream.
   torch::Tensor sample(const torch::Tensor& given, const RandomStream& stream);
 
@@ -44,10 +52,16 @@ class Density : public torch::nn::Module {
   virtual torch::Tensor scaled_sample(const torch::Tensor& given,
                                       const RandomStream& stream) = 0;
 
- private:
   // UsageError if they do not have the shape's columns, or not as many rows.
   void expect(const torch::Tensor& x, const torch::Tensor& given) const;
+  torch::Tensor scaled(const torch::Tensor& x) const {
+    return (x - shift_) / scale_;
+  }
+  torch::Tensor scaled_given(const torch::Tensor& given) const {
+    return (given - given_shift_) / given_scale_;
+  }
 
+ private:
   DensityShape shape_;
   torch::Tensor shift_, scale_;              // (D)
   torch::Tensor given_shift_, given_scale_;  // (C)
@@ -68,6 +82,8 @@ class DensityOptions {
   virtual void describe(config::Schema& schema) = 0;
   // ConfigError if the fields contradict one another or the variables.
   virtual void validate(const DensityShape&) const {}
+  // K, how many random numbers of each row the loss takes.
+  virtual int64_t noise_numbers(const DensityShape&) const { return 0; }
   virtual std::shared_ptr<Density> make(const DensityShape& shape) const = 0;
 };
 

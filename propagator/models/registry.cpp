@@ -2,6 +2,7 @@
 #include "propagator/models/deeponet.h"
 #include "propagator/models/density_former.h"
 #include "propagator/models/event_former.h"
+#include "propagator/models/flow_matching.h"
 #include "propagator/models/fno.h"
 #include "propagator/models/gaussian_process.h"
 #include "propagator/models/heat_former.h"
@@ -110,6 +111,9 @@ const Kinds<DensityOptions>& densities() {
       {"density_former",
        {"a transformer over variables, a mixture of normals for each",
         [] { return std::make_unique<DensityFormerOptions>(); }}},
+      {"flow_matching",
+       {"a stream that carries normal numbers to the data",
+        [] { return std::make_unique<FlowMatchingOptions>(); }}},
       {"made",
        {"a mixture of normals for each variable, by a masked network",
         [] { return std::make_unique<MadeOptions>(); }}},

@@ -15,12 +15,14 @@ namespace {
 constexpr double kMostLogWidth = 7;
 constexpr double kReach = 2;
 
-Tensor normal_from_uniform(const Tensor& uniform) {
-  return std::numbers::sqrt2 *
-         torch::erfinv(2 * uniform.clamp_min(0x1p-53) - 1);
-}
-
 }  // namespace
+
+Tensor normal_from_uniform(const Tensor& uniform) {
+  // The least number that leaves 2 u - 1 above -1.
+  const double least =
+      uniform.scalar_type() == torch::kFloat64 ? 0x1p-54 : 0x1p-25;
+  return std::numbers::sqrt2 * torch::erfinv(2 * uniform.clamp_min(least) - 1);
+}
 
 NormalMixture NormalMixture::of(const Tensor& raw) {
   const auto parts = raw.chunk(3, -1);

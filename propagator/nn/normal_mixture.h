@@ -21,6 +21,9 @@ struct NormalMixture {
                        const torch::Tensor& normal) const;
 };
 
+// Normal numbers of uniform ones on [0, 1).
+torch::Tensor normal_from_uniform(const torch::Tensor& uniform);
+
 // What `sample` takes, for each of `count` rows of so many variables.
 struct MixtureNumbers {
   torch::Tensor uniform, normal;  // (N, D)

@@ -182,17 +182,37 @@ void DensityTask::read_file(int64_t seed) {
 
 void DensityTask::prepare(int64_t seed, const Runtime& runtime) {
   runtime_ = runtime;
+  seed_ = seed;
   samples_.clear();
   if (target_) {
     draw_target(seed);
   } else {
     read_file(seed);
   }
+  draw_noise(model_options_->noise_numbers(shape()));
+}
+
+void DensityTask::draw_noise(int64_t numbers) {
+  for (auto& [split, sample] : samples_) {
+    const RandomStream stream(
+        seed_, split == Split::kTrain ? "noise/train" : "noise/validation");
+    sample.noise =
+        stream.uniform({sample.x.size(0), numbers}, 0, 1, torch::kFloat64)
+            .to(runtime_.options());
+  }
+  turn_ = torch::zeros({numbers}, runtime_.options());
+}
+
+void DensityTask::begin_step(torch::nn::Module&, int64_t step) {
+  std::vector<double> turn(static_cast<size_t>(turn_.size(0)));
+  if (turn.empty()) return;
+  RandomStream(seed_, "noise/turn").fill(step, 0, turn);
+  turn_.copy_(torch::tensor(turn));
 }
 
 void DensityTask::calibrate(torch::nn::Module& model) {
-  const auto& [x, given] = sample(Split::kTrain);
-  as_density(model).calibrate(x, given);
+  const auto& training = sample(Split::kTrain);
+  as_density(model).calibrate(training.x, training.given);
 }
 
 const DensityTask::Sample& DensityTask::sample(Split split) const {
@@ -205,13 +225,15 @@ int64_t DensityTask::size(Split split) const { return sample(split).x.size(0); }
 
 train::Loss DensityTask::loss(torch::nn::Module& model, Split split,
                               const Tensor& positions) {
-  const auto& [x, given] = sample(split);
+  const auto& [x, given, noise] = sample(split);
   const auto at = positions.to(runtime_.device);
-  const auto likelihood =
-      as_density(model)
-          .log_prob(x.index_select(0, at), given.index_select(0, at))
+  auto drawn = noise.index_select(0, at);
+  if (split == Split::kTrain) drawn = torch::frac(drawn + turn_);
+  auto& density = as_density(model);
+  const auto mean =
+      density.loss(x.index_select(0, at), given.index_select(0, at), drawn)
           .mean();
-  return {-likelihood, {{"minus log likelihood", 1, -likelihood.detach()}}};
+  return {mean, {{density.loss_name(), 1, mean.detach()}}};
 }
 
 TaskKind density_kind() {

@@ -48,6 +48,7 @@ class DensityTask : public Task, public Drawing, public Generating {
   int64_t size(data::Split split) const override;
   train::Loss loss(torch::nn::Module& model, data::Split split,
                    const torch::Tensor& positions) override;
+  void begin_step(torch::nn::Module& model, int64_t step) override;
   bool data_on_device() const override { return true; }
   Evaluation evaluate(torch::nn::Module& model, data::Split split) override;
   std::unique_ptr<Surrogate> surrogate(std::shared_ptr<torch::nn::Module> model,
@@ -68,13 +69,15 @@ class DensityTask : public Task, public Drawing, public Generating {
  private:
   // On the device that uses them.
   struct Sample {
-    torch::Tensor x, given;  // (N, D), (N, C)
+    torch::Tensor x, given;    // (N, D), (N, C)
+    torch::Tensor noise = {};  // (N, K), uniform, of the loss
   };
 
   models::DensityShape shape() const;
   // Rows of the file, in the parts of a split.
   void read_file(int64_t seed);
   void draw_target(int64_t seed);
+  void draw_noise(int64_t numbers);
   const Sample& sample(data::Split split) const;
   // (N), float64 on the CPU.
   torch::Tensor log_likelihoods(models::Density& model,
@@ -88,7 +91,11 @@ class DensityTask : public Task, public Drawing, public Generating {
 
   std::optional<Target> target_;
   Runtime runtime_;
+  int64_t seed_ = 0;
   std::map<data::Split, Sample> samples_;
+  // (K), added to the noise of the training, modulo 1: other numbers for each
+  // step, the same on every device.
+  torch::Tensor turn_;
 };
 
 TaskKind density_kind();
