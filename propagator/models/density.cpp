@@ -47,6 +47,11 @@ void Density::expect(const Tensor& x, const Tensor& given) const {
       shape_.variables, shape_.given, shape_text(x), shape_text(given)));
 }
 
+Tensor Density::centre(const Tensor& given) const {
+  return shape_.centred ? given.narrow(1, 0, shape_.variables)
+                        : torch::zeros_like(shift_);
+}
+
 void Density::calibrate(const Tensor& x, const Tensor& given) {
   expect(x, given);
   const torch::NoGradGuard no_grad;
@@ -56,7 +61,7 @@ void Density::calibrate(const Tensor& x, const Tensor& given) {
     const auto spread = from.std(0, /*unbiased=*/false);
     scale.copy_(torch::where(spread > 0, spread, torch::ones_like(spread)));
   };
-  take(x, shift_, scale_);
+  take(shape_.supports.to_line(x).value - centre(given), shift_, scale_);
   take(given, given_shift_, given_scale_);
 }
 
@@ -64,15 +69,27 @@ void Density::initialise(int64_t seed) { nn::initialise(*this, seed); }
 
 Tensor Density::log_prob(const Tensor& x, const Tensor& given) {
   expect(x, given);
-  return scaled_log_prob(scaled(x), scaled_given(given)) -
-         torch::log(scale_).sum();
+  const auto& supports = shape_.supports;
+  const auto [z, log_slope] = supports.to_line(x);
+  const auto known = scaled_given(given);
+  const auto units = torch::log(scale_).sum();
+  if (supports.are_lines()) {
+    return scaled_log_prob(scaled_line(z, given), known) - units;
+  }
+  std::vector<Tensor> of_turns;
+  for (const auto& turn : supports.turns(z.options()).unbind(0)) {
+    of_turns.push_back(scaled_log_prob(scaled_line(z + turn, given), known));
+  }
+  return torch::logsumexp(torch::stack(of_turns), 0) + log_slope - units;
 }
 
 Tensor Density::sample(const Tensor& given, const RandomStream& stream) {
   expect(torch::empty({given.dim() == 2 ? given.size(0) : 0, shape_.variables}),
          given);
   const torch::NoGradGuard no_grad;
-  return shift_ + scale_ * scaled_sample(scaled_given(given), stream);
+  return shape_.supports.from_line(
+      centre(given) + shift_ +
+      scale_ * scaled_sample(scaled_given(given), stream));
 }
 
 Tensor normal_log_prob(const Tensor& u) {

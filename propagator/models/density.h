@@ -9,6 +9,7 @@
 #include "propagator/core/config.h"
 #include "propagator/core/kinds.h"
 #include "propagator/core/random.h"
+#include "propagator/models/support.h"
 
 namespace propagator::models {
 
@@ -16,16 +17,21 @@ namespace propagator::models {
 struct DensityShape {
   int64_t variables = 2, given = 0;
   std::vector<std::string> names = {};  // of the variables, where they have any
+  // Whether the first D columns of what is given are a first estimate of x:
+  // then the distribution of x minus that is learned, with all that is given.
+  bool centred = false;
+  Supports supports = {};
 };
 
-// A distribution p(x | given): x (N, D), given (N, C). Both are scaled to mean
-// 0 and variance 1 of the training data first; what a model sees of them is
-// scaled, what it answers is not.
+// A distribution p(x | given): x (N, D), given (N, C). Variables with a support
+// of their own are taken to the line, and both are scaled to mean 0 and
+// variance 1 of the training data first; what a model sees of them is scaled,
+// what it answers is not.
 class Density : public torch::nn::Module {
  public:
   explicit Density(const DensityShape& shape);
 
-  // (N), in nats. Differentiable by the parameters.
+  // (N), in nats, -inf where x cannot be. Differentiable by the parameters.
   torch::Tensor log_prob(const torch::Tensor& x, const torch::Tensor& given);
   // What training descends on, (N): minus the log likelihood unless a model has
   // its own. `noise` (N, K) is uniform on [0, 1), other numbers at
@@ -54,14 +60,22 @@ class Density : public torch::nn::Module {
 
   // UsageError if they do not have the shape's columns, or not as many rows.
   void expect(const torch::Tensor& x, const torch::Tensor& given) const;
-  torch::Tensor scaled(const torch::Tensor& x) const {
-    return (x - shift_) / scale_;
+  torch::Tensor scaled(const torch::Tensor& x,
+                       const torch::Tensor& given) const {
+    return scaled_line(shape_.supports.to_line(x).value, given);
   }
   torch::Tensor scaled_given(const torch::Tensor& given) const {
     return (given - given_shift_) / given_scale_;
   }
 
  private:
+  torch::Tensor scaled_line(const torch::Tensor& z,
+                            const torch::Tensor& given) const {
+    return (z - centre(given) - shift_) / scale_;
+  }
+  // (N, D) or, without a first estimate, (D) zeros.
+  torch::Tensor centre(const torch::Tensor& given) const;
+
   DensityShape shape_;
   torch::Tensor shift_, scale_;              // (D)
   torch::Tensor given_shift_, given_scale_;  // (C)

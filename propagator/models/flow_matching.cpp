@@ -121,7 +121,7 @@ Tensor FlowMatching::loss(const Tensor& x, const Tensor& given,
   const auto t = noise.narrow(1, 0, 1);
   const auto start =
       nn::normal_from_uniform(noise.narrow(1, 1, shape().variables));
-  const auto way = scaled(x) - start;
+  const auto way = scaled(x, given) - start;
   const auto answer =
       velocity(start + t * way, t, scaled_given(given), false).value;
   return (answer - way).square().mean(1);

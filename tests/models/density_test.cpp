@@ -5,6 +5,7 @@
 #include <torch/utils.h>
 
 #include <cmath>
+#include <limits>
 #include <numbers>
 
 #include "propagator/core/error.h"
@@ -149,6 +150,23 @@ TEST_P(ModelsDensity, ScalesOfTheDataChangeOnlyTheUnits) {
                    before - std::log(10 * 0.2), {1e-9, 1e-9}));
 }
 
+TEST_P(ModelsDensity, AFirstEstimateMovesItAlong) {
+  const auto model =
+      made(GetParam(), {.variables = 2, .given = 2, .centred = true});
+  const auto x = random({9, 2}, "x"), centre = random({9, 2}, "centre");
+  model->calibrate(x + centre, centre);
+  const auto at = [&](double shift) {
+    // The network is given the same, whatever the estimate.
+    const torch::NoGradGuard no_grad;
+    for (auto& item : model->named_parameters()) {
+      if (item.key() == "given_shift")
+        item.value().copy_(centre.mean(0) + shift);
+    }
+    return model->log_prob(x + centre + shift, centre + shift);
+  };
+  EXPECT_TRUE(near(at(0), at(100), {1e-9, 1e-9}));
+}
+
 TEST_P(ModelsDensity, WrongColumnsAreToldApart) {
   const auto model = made(GetParam(), {2, 1});
   EXPECT_EQ(testing::thrown<UsageError>([&] {
@@ -171,6 +189,90 @@ TEST(ModelsMade, ItsOrderNamesEveryVariableOnce) {
   EXPECT_NE(said({"y", "y"}).find("y stands there twice"), std::string::npos);
   EXPECT_NE(said({"y"}).find("expected all 2 variables, got 1"),
             std::string::npos);
+}
+
+// A variable between 0 and 2, and an angle of degrees; data that are spread
+// over both.
+class ModelsDensitySupport : public ::testing::TestWithParam<const char*> {
+ protected:
+  void SetUp() override {
+    model_ =
+        made(GetParam(), {.variables = 2, .supports = Supports(supports_)});
+    const auto u =
+        RandomStream(1, "data").uniform({500, 2}, 0.05, 0.95, torch::kFloat64);
+    model_->calibrate(u * torch::tensor({2., 360.}, torch::kFloat64),
+                      given_rows(500, 0));
+  }
+  Tensor log_prob(const Tensor& x) {
+    const torch::NoGradGuard no_grad;
+    return model_->log_prob(x, given_rows(x.size(0), 0));
+  }
+
+  std::vector<Support> supports_{{Support::Kind::kBetween, 0, 2},
+                                 {Support::Kind::kCircle, 0, 360}};
+  std::shared_ptr<Density> model_;
+};
+INSTANTIATE_TEST_SUITE_P(Models, ModelsDensitySupport,
+                         ::testing::Values("made-mixture", "maf",
+                                           "flow_matching"));
+
+TEST_P(ModelsDensitySupport, HoldsAllOfTheDensity) {
+  const int64_t n = 300;
+  const auto along = (torch::arange(n, torch::kFloat64) + 0.5) / n;
+  const auto mesh = torch::meshgrid({2 * along, 360 * along}, "ij");
+  const auto p =
+      log_prob(torch::stack({mesh[0].flatten(), mesh[1].flatten()}, 1)).exp();
+  EXPECT_NEAR(p.mean().item<double>() * 2 * 360, 1, 0.02);
+}
+
+TEST_P(ModelsDensitySupport, NothingIsBeyondAndAnAngleHasNoSeam) {
+  const auto x = torch::tensor({{-0.1, 10.},
+                                {0.5, 10.},
+                                {0.5, 370.},
+                                {0.5, 0.},
+                                {0.5, 360 - 1e-9},
+                                {2., 10.}},
+                               torch::kFloat64);
+  const auto p = log_prob(x);
+  EXPECT_EQ(p[0].item<double>(), -std::numeric_limits<double>::infinity());
+  EXPECT_EQ(p[5].item<double>(), -std::numeric_limits<double>::infinity());
+  EXPECT_DOUBLE_EQ(p[1].item<double>(), p[2].item<double>());
+  EXPECT_NEAR(p[3].item<double>(), p[4].item<double>(), 0.02);
+}
+
+TEST_P(ModelsDensitySupport, SamplesAreWhereTheyCanBe) {
+  const auto x = model_->sample(given_rows(2000, 0), RandomStream(1, "draw"));
+  EXPECT_TRUE(Supports(supports_).hold(x).all().item<bool>());
+  EXPECT_GE(x.select(1, 1).min().item<double>(), 0);
+  EXPECT_LE(x.select(1, 1).max().item<double>(), 360);
+}
+
+TEST(ModelsSupport, MapsHaveTheSlopesTheySay) {
+  const Supports supports({{Support::Kind::kAbove, 1, 0},
+                           {Support::Kind::kBelow, 0, 3},
+                           {Support::Kind::kBetween, -1, 2}});
+  const auto x =
+      torch::tensor({{1.5, 2.2, 0.3}, {4., -7., 1.9}}, torch::kFloat64)
+          .requires_grad_();
+  const auto [z, log_slope] = supports.to_line(x);
+  const auto slopes = torch::autograd::grad({z.sum()}, {x}, {}, true)[0];
+  EXPECT_TRUE(near(log_slope, slopes.abs().log().sum(1), {1e-12, 1e-12}));
+  EXPECT_TRUE(near(supports.from_line(z), x, {1e-12, 1e-12}));
+}
+
+TEST(ModelsSupport, ReadsWhatIsWritten) {
+  for (const auto* text :
+       {"mass > 0", "x < 5", "-1 < x < 2.5", "phi mod 360"}) {
+    EXPECT_EQ(to_string(parse_support(text)), text);
+  }
+  const auto said = [](const char* text) {
+    return testing::thrown<std::invalid_argument>([&] { parse_support(text); });
+  };
+  EXPECT_NE(said("x > much").find("'much' is no number"), std::string::npos);
+  EXPECT_NE(said("2 < x < 1").find("larger"), std::string::npos);
+  EXPECT_NE(said("phi mod 0").find("above 0"), std::string::npos);
+  EXPECT_NE(said("x").find("expected"), std::string::npos);
+  EXPECT_NE(said("x > inf").find("no number"), std::string::npos);
 }
 
 template <class Flow>

@@ -2,8 +2,6 @@
 
 #include <fmt/format.h>
 #include <fmt/ranges.h>
-#include <torch/utils.h>
-
 #include <algorithm>
 
 #include "propagator/core/error.h"
@@ -11,9 +9,7 @@
 
 namespace propagator::tasks {
 
-using data::Split;
 using models::as_density;
-using torch::Tensor;
 
 void DensityDataOptions::describe(config::Schema& s) {
   s.field("file", file,
@@ -25,15 +21,32 @@ void DensityDataOptions::describe(config::Schema& s) {
   s.field("given", given,
           {.help = "columns that are given: the distribution is learned for "
                    "each value of theirs"});
-  s.field("samples", samples,
-          {.help = "how many samples of a target to train on", .min = 1});
+  s.field(
+      "samples", samples,
+      {.help =
+           "how many samples of a target, or pairs of a simulator, to train on",
+       .min = 1});
   s.field("validation", validation,
-          {.help = "how many samples of a target validation uses", .min = 1});
+          {.help = "how many of them validation uses", .min = 1});
 }
 
 void DensityEvalOptions::describe(config::Schema& s) {
+  s.field("supports", supports,
+          {.help = "where variables can be: x > 0, x < 5, 0 < x < 1, or x mod "
+                   "360 on a circle; others can be anywhere"});
   s.field("samples", samples,
-          {.help = "how many samples of a target are tested", .min = 1});
+          {.help = "how many samples of a target, or pairs of a simulator, are "
+                   "tested",
+           .min = 1});
+  s.field("draws", draws,
+          {.help = "samples of each distribution that say how often the truth "
+                   "is where it is likely, if something is given; 0: no such "
+                   "test",
+           .min = 0});
+  s.field("two_sample", two_sample,
+          {.help = "test samples that a network tries to tell from new ones; "
+                   "0: no such test",
+           .min = 0});
   s.field("batch", batch,
           {.help = "samples of one forward pass in a test",
            .min = 1,
@@ -46,6 +59,7 @@ DensityTask::DensityTask(std::unique_ptr<models::DensityOptions> model)
 void DensityTask::describe(config::Schema& s) {
   using enum config::Role;
   s.section("target", target_options_);
+  s.section("inference", inference_options_);
   s.section("data", data_options_);
   s.field("model.name", model_name_,
           {.help = "name of the model; `propagator list` shows the names",
@@ -64,29 +78,37 @@ std::map<std::string, std::string> DensityTask::defaults() const {
 
 void DensityTask::validate() {
   const auto& d = data_options_;
+  const bool has_file = !d.file.empty();
   const bool has_target = target_options_.name != TargetName::kNone;
-  if (has_target && !d.file.empty()) {
-    throw ConfigError("data.file", "there is a target to learn from already",
-                      "leave out data.file, or set target.name=none");
+  inference_ = inference_options_.make();
+  if (has_target + has_file + (inference_ != nullptr) > 1) {
+    throw ConfigError(has_file ? "data.file" : "inference.name",
+                      "there is something else to learn from already",
+                      "keep one of target.name, inference.name and data.file");
   }
-  if (!d.file.empty()) {
-    if (d.variables.empty()) {
-      throw ConfigError("data.variables", "which columns are learned?",
-                        "name some of the file's, as data.variables=[x, y]");
-    }
-    data::expect_table(d.file);
-    auto all = d.variables;
-    all.insert(all.end(), d.given.begin(), d.given.end());
-    for (const auto& name : all) {
-      if (std::ranges::count(all, name) > 1) {
-        throw ConfigError("data.variables",
-                          fmt::format("{} stands there twice", name));
-      }
-    }
-  } else {
+  if (has_file) {
+    validate_columns();
+  } else if (!inference_) {
     target_.emplace(target_options_);
   }
   model_options_->validate(shape());
+}
+
+void DensityTask::validate_columns() const {
+  const auto& d = data_options_;
+  if (d.variables.empty()) {
+    throw ConfigError("data.variables", "which columns are learned?",
+                      "name some of the file's, as data.variables=[x, y]");
+  }
+  data::expect_table(d.file);
+  auto all = d.variables;
+  all.insert(all.end(), d.given.begin(), d.given.end());
+  for (const auto& name : all) {
+    if (std::ranges::count(all, name) > 1) {
+      throw ConfigError("data.variables",
+                        fmt::format("{} stands there twice", name));
+    }
+  }
 }
 
 std::vector<config::UnusedOption> DensityTask::unused_options() const {
@@ -101,10 +123,11 @@ std::vector<config::UnusedOption> DensityTask::unused_options() const {
       add(key, "a file has as many rows as it has");
     }
   } else {
-    for (const char* key : {"data.variables", "data.given"}) {
-      add(key, "a target has variables of its own");
+    for (const char* key : {"data.variables", "data.given", "data.supports"}) {
+      add(key, "only a file has columns to choose from");
     }
   }
+  if (shape().given == 0) add("eval.draws", "nothing is given");
   if (target_options_.name != TargetName::kChain) {
     add("target.variables", "only a chain has any number of them");
   }
@@ -112,6 +135,7 @@ std::vector<config::UnusedOption> DensityTask::unused_options() const {
 }
 
 std::vector<std::string> DensityTask::inspect() {
+  if (inference_) return {inference_->describe()};
   const auto names = fmt::format("{}", fmt::join(shape().names, ", "));
   if (!target_) {
     return {data_options_.given.empty()
@@ -123,9 +147,49 @@ std::vector<std::string> DensityTask::inspect() {
                       target_->entropy())};
 }
 
+std::vector<std::string> DensityTask::given_columns() const {
+  return inference_ ? inference_->observed() : data_options_.given;
+}
+
 models::DensityShape DensityTask::shape() const {
+  const auto given = std::ssize(given_columns());
+  if (inference_) {
+    const auto names = inference_->unknowns();
+    const auto unknowns = std::ssize(names);
+    return {.variables = unknowns,
+            .given = unknowns + given,
+            .names = names,
+            .centred = true};
+  }
   const auto names = target_ ? target_->names() : data_options_.variables;
-  return {std::ssize(names), std::ssize(data_options_.given), names};
+  return {.variables = std::ssize(names),
+          .given = given,
+          .names = names,
+          .supports = target_ ? models::Supports() : supports()};
+}
+
+models::Supports DensityTask::supports() const {
+  const auto& names = data_options_.variables;
+  std::vector<models::Support> all(names.size());
+  for (const auto& text : data_options_.supports) {
+    try {
+      const auto [name, support] = models::parse_support(text);
+      const auto at = std::ranges::find(names, name) - names.begin();
+      if (at == std::ssize(names)) {
+        throw std::invalid_argument(
+            fmt::format("'{}': {} is none of the variables", text, name));
+      }
+      auto& place = all[static_cast<size_t>(at)];
+      if (place.kind != models::Support::Kind::kLine) {
+        throw std::invalid_argument(
+            fmt::format("'{}': {} has a support already", text, name));
+      }
+      place = support;
+    } catch (const std::invalid_argument& e) {
+      throw ConfigError("data.supports", e.what());
+    }
+  }
+  return models::Supports(std::move(all));
 }
 
 std::shared_ptr<torch::nn::Module> DensityTask::make_model() const {
@@ -134,106 +198,6 @@ std::shared_ptr<torch::nn::Module> DensityTask::make_model() const {
 
 void DensityTask::initialise(torch::nn::Module& model, int64_t seed) const {
   as_density(model).initialise(seed);
-}
-
-void DensityTask::draw_target(int64_t seed) {
-  const auto draw = [&](Split split, const char* name, int64_t count) {
-    const auto x = target_->sample(count, RandomStream(seed, name));
-    samples_[split] = {x.to(runtime_.options()),
-                       torch::zeros({count, 0}, runtime_.options())};
-  };
-  draw(Split::kTrain, "data/train", data_options_.samples);
-  draw(Split::kValidation, "data/validation", data_options_.validation);
-  draw(Split::kTest, "data/test", eval_options_.samples);
-}
-
-void DensityTask::read_file(int64_t seed) {
-  const auto& d = data_options_;
-  auto names = d.variables;
-  names.insert(names.end(), d.given.begin(), d.given.end());
-  const auto rows = data::read_points(d.file, names);
-  const int64_t count = rows.size(0), least = 10 * std::ssize(names);
-  if (rows.dim() != 2 || count < least) {
-    throw DataError(
-        fmt::format("{}: {} rows are too few for {} columns", d.file, count,
-                    names.size()),
-        fmt::format("at least {} are needed to train, validate and test",
-                    least));
-  }
-  const auto spread = rows.std(0, /*unbiased=*/false);
-  for (size_t n = 0; n < names.size(); ++n) {
-    if (spread[static_cast<int64_t>(n)].item<double>() > 0) continue;
-    throw DataError(
-        fmt::format("{}: {} is the same in all rows", d.file, names[n]),
-        "leave that column out: it has no distribution to learn");
-  }
-  const auto splits = data::make_split(count, seed);
-  const auto take = [&](Split split, const std::vector<int64_t>& at) {
-    const auto part =
-        rows.index_select(0, torch::tensor(at)).to(runtime_.options());
-    const auto variables = std::ssize(d.variables);
-    samples_[split] = {part.narrow(1, 0, variables),
-                       part.narrow(1, variables, std::ssize(d.given))};
-  };
-  take(Split::kTrain, splits.train);
-  take(Split::kValidation, splits.validation);
-  take(Split::kTest, splits.test);
-}
-
-void DensityTask::prepare(int64_t seed, const Runtime& runtime) {
-  runtime_ = runtime;
-  seed_ = seed;
-  samples_.clear();
-  if (target_) {
-    draw_target(seed);
-  } else {
-    read_file(seed);
-  }
-  draw_noise(model_options_->noise_numbers(shape()));
-}
-
-void DensityTask::draw_noise(int64_t numbers) {
-  for (auto& [split, sample] : samples_) {
-    const RandomStream stream(
-        seed_, split == Split::kTrain ? "noise/train" : "noise/validation");
-    sample.noise =
-        stream.uniform({sample.x.size(0), numbers}, 0, 1, torch::kFloat64)
-            .to(runtime_.options());
-  }
-  turn_ = torch::zeros({numbers}, runtime_.options());
-}
-
-void DensityTask::begin_step(torch::nn::Module&, int64_t step) {
-  std::vector<double> turn(static_cast<size_t>(turn_.size(0)));
-  if (turn.empty()) return;
-  RandomStream(seed_, "noise/turn").fill(step, 0, turn);
-  turn_.copy_(torch::tensor(turn));
-}
-
-void DensityTask::calibrate(torch::nn::Module& model) {
-  const auto& training = sample(Split::kTrain);
-  as_density(model).calibrate(training.x, training.given);
-}
-
-const DensityTask::Sample& DensityTask::sample(Split split) const {
-  const auto found = samples_.find(split);
-  if (found != samples_.end()) return found->second;
-  throw UsageError("[density] expected the split train, validation or test");
-}
-
-int64_t DensityTask::size(Split split) const { return sample(split).x.size(0); }
-
-train::Loss DensityTask::loss(torch::nn::Module& model, Split split,
-                              const Tensor& positions) {
-  const auto& [x, given, noise] = sample(split);
-  const auto at = positions.to(runtime_.device);
-  auto drawn = noise.index_select(0, at);
-  if (split == Split::kTrain) drawn = torch::frac(drawn + turn_);
-  auto& density = as_density(model);
-  const auto mean =
-      density.loss(x.index_select(0, at), given.index_select(0, at), drawn)
-          .mean();
-  return {mean, {{density.loss_name(), 1, mean.detach()}}};
 }
 
 TaskKind density_kind() {

@@ -1,6 +1,7 @@
 #pragma once
 
 #include "propagator/models/density.h"
+#include "propagator/tasks/density/inference.h"
 #include "propagator/tasks/density/targets.h"
 #include "propagator/tasks/drawing.h"
 #include "propagator/tasks/generating.h"
@@ -13,7 +14,7 @@ inline constexpr const char* kDensity = "spline_flow";
 
 struct DensityDataOptions {
   std::string file;
-  std::vector<std::string> variables = {}, given = {};
+  std::vector<std::string> variables = {}, given = {}, supports = {};
   int64_t samples = 20000;
   int64_t validation = 4000;
 
@@ -22,6 +23,8 @@ struct DensityDataOptions {
 
 struct DensityEvalOptions {
   int64_t samples = 20000;
+  int64_t draws = 200;
+  int64_t two_sample = 5000;
   int64_t batch = 10000;
 
   void describe(config::Schema& schema);
@@ -29,7 +32,8 @@ struct DensityEvalOptions {
 
 // Task `density`: given samples, what is their distribution, and what would a
 // new one look like? From the Lisbon lecture. Samples are those of a known
-// distribution, whose entropy no model beats, or the rows of a table.
+// distribution, whose entropy no model beats, the rows of a table, or pairs of
+// a simulator, of which the posterior is learned.
 class DensityTask : public Task, public Drawing, public Generating {
  public:
   explicit DensityTask(std::unique_ptr<models::DensityOptions> model);
@@ -44,7 +48,7 @@ class DensityTask : public Task, public Drawing, public Generating {
   void initialise(torch::nn::Module& model, int64_t seed) const override;
   void prepare(int64_t seed, const Runtime& runtime) override;
   void calibrate(torch::nn::Module& model) override;
-  bool draws_test() const override { return target_.has_value(); }
+  bool draws_test() const override { return target_ || inference_; }
   int64_t size(data::Split split) const override;
   train::Loss loss(torch::nn::Module& model, data::Split split,
                    const torch::Tensor& positions) override;
@@ -56,9 +60,7 @@ class DensityTask : public Task, public Drawing, public Generating {
   void draw(torch::nn::Module& model, const Evaluation* evaluation,
             int64_t cases, report::Report& report) override;
 
-  std::vector<std::string> given_columns() const override {
-    return data_options_.given;
-  }
+  std::vector<std::string> given_columns() const override;
   std::vector<std::string> generated_columns() const override {
     return shape().names;
   }
@@ -74,25 +76,47 @@ class DensityTask : public Task, public Drawing, public Generating {
   };
 
   models::DensityShape shape() const;
+  void validate_columns() const;
+  // ConfigError if data.supports are not of the variables, or twice.
+  models::Supports supports() const;
   // Rows of the file, in the parts of a split.
   void read_file(int64_t seed);
+  // DataError if one of x (N, D) cannot be.
+  void expect_support(const torch::Tensor& x) const;
   void draw_target(int64_t seed);
+  void draw_pairs(int64_t seed);
+  // What the model is given for what the user gives, (N, C): of a simulator the
+  // classical answer comes first.
+  torch::Tensor complete(const torch::Tensor& given) const;
   void draw_noise(int64_t numbers);
   const Sample& sample(data::Split split) const;
   // (N), float64 on the CPU.
   torch::Tensor log_likelihoods(models::Density& model,
                                 const Sample& sample) const;
 
+  // The test by samples of each posterior; adds to numbers, metrics and table.
+  void judge_posteriors(models::Density& model, const Sample& sample,
+                        Evaluation& evaluation, report::Table& table) const;
+  // The test by a network that tells new samples from those of the test.
+  void judge_samples(models::Density& model, const Sample& sample,
+                     Evaluation& evaluation, report::Table& table) const;
+  void draw_posteriors(models::Density& model, report::Report& report) const;
+  void draw_target_picture(models::Density& model,
+                           report::Report& report) const;
+
   TargetOptions target_options_;
+  InferenceOptions inference_options_;
   DensityDataOptions data_options_;
   std::string model_name_ = kDensity;
   std::unique_ptr<models::DensityOptions> model_options_;
   DensityEvalOptions eval_options_;
 
   std::optional<Target> target_;
+  std::unique_ptr<Inference> inference_;
   Runtime runtime_;
   int64_t seed_ = 0;
   std::map<data::Split, Sample> samples_;
+  torch::Tensor observed_;  // of the test, float64 on the CPU
   // (K), added to the noise of the training, modulo 1: other numbers for each
   // step, the same on every device.
   torch::Tensor turn_;

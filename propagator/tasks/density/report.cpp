@@ -1,11 +1,17 @@
 #include <fmt/format.h>
 #include <torch/utils.h>
 
+#include <functional>
+#include <limits>
+
 #include "propagator/core/error.h"
 #include "propagator/data/named_table.h"
+#include "propagator/tasks/calibration.h"
 #include "propagator/tasks/density/density.h"
+#include "propagator/tasks/density/posterior_test.h"
+#include "propagator/tasks/density/two_sample.h"
 
-// How densities are tested, shown and used.
+// How densities are tested and used.
 
 namespace propagator::tasks {
 namespace {
@@ -18,9 +24,10 @@ using torch::Tensor;
 constexpr const char* kLikelihood = "log likelihood (nats)";
 constexpr const char* kGap = "below the truth (nats)";
 
-// Cells along an edge of a picture, and samples drawn into it.
-constexpr int64_t kCells = 160;
-constexpr int64_t kShownSamples = 800;
+constexpr const char* kCovered = "90 % regions cover (%)";
+constexpr const char* kToldApart = "told apart (%)";
+// Posteriors whose exact density is computed too, from so many samples each.
+constexpr int64_t kExact = 500, kExactDraws = 400;
 
 // The logarithms of the densities of the rows, on the CPU in float64.
 Tensor log_prob_of(models::Density& model, const Tensor& x, const Tensor& given,
@@ -36,6 +43,8 @@ Tensor log_prob_of(models::Density& model, const Tensor& x, const Tensor& given,
   return torch::cat(parts);
 }
 
+double median_of(const Tensor& x) { return x.median().item<double>(); }
+
 struct Mean {
   double value, error;  // and its standard error
 };
@@ -48,11 +57,13 @@ class DensitySurrogate : public Surrogate {
  public:
   DensitySurrogate(std::shared_ptr<torch::nn::Module> model,
                    std::vector<std::string> variables,
-                   std::vector<std::string> given, int64_t batch,
+                   std::vector<std::string> given,
+                   std::function<Tensor(const Tensor&)> complete, int64_t batch,
                    const Runtime& runtime)
       : model_(std::move(model)),
         variables_(std::move(variables)),
         given_(std::move(given)),
+        complete_(std::move(complete)),
         batch_(batch),
         runtime_(runtime) {
     model_->eval();
@@ -73,13 +84,16 @@ class DensitySurrogate : public Surrogate {
   NamedTensors apply(const NamedTensors& inputs) const override {
     auto names = variables_;
     names.insert(names.end(), given_.begin(), given_.end());
-    const auto rows =
-        data::stack_points(inputs, names).flatten(0, -2).to(runtime_.options());
+    const auto rows = data::stack_points(inputs, names).flatten(0, -2);
     const auto count = std::ssize(variables_);
+    const auto given = complete_(rows.narrow(1, count, std::ssize(given_)));
     const auto answer = log_prob_of(
-        as_density(*model_), rows.narrow(1, 0, count),
-        rows.narrow(1, count, std::ssize(given_)), batch_, runtime_);
-    if (!torch::isfinite(answer).all().item<bool>()) {
+        as_density(*model_), rows.narrow(1, 0, count).to(runtime_.options()),
+        given.to(runtime_.options()), batch_, runtime_);
+    // Where nothing can be, the answer is -inf.
+    if (!(answer < std::numeric_limits<double>::infinity())
+             .all()
+             .item<bool>()) {
       throw NumericalError("[predict] a density is not finite",
                            "are the numbers like those of the training?");
     }
@@ -89,27 +103,36 @@ class DensitySurrogate : public Surrogate {
  private:
   std::shared_ptr<torch::nn::Module> model_;
   std::vector<std::string> variables_, given_;
+  std::function<Tensor(const Tensor&)> complete_;
   int64_t batch_;
   Runtime runtime_;
 };
 
-// The centres of the cells of a window, (cells², 2), row 0 at its top.
-Tensor centres_of(const Target::Window& window) {
-  const auto along = [](const std::pair<double, double>& ends) {
-    return ends.first + (ends.second - ends.first) *
-                            (torch::arange(kCells, torch::kFloat64) + 0.5) /
-                            static_cast<double>(kCells);
-  };
-  const auto mesh =
-      torch::meshgrid({along(window.y).flip(0), along(window.x)}, "ij");
-  return torch::stack({mesh[1].flatten(), mesh[0].flatten()}, 1);
+std::string text_of(const Mean& mean) {
+  return fmt::format("{:.4f} +- {:.4f}", mean.value, mean.error);
+}
+
+// With the log density of the truth, (N).
+void compare_to(const Tensor& truth, const Tensor& ours, Evaluation& evaluation,
+                report::Table& table) {
+  const auto gap = mean_of(truth - ours);
+  table.row({"log likelihood of the truth", text_of(mean_of(truth))});
+  table.row({"the model is below the truth by", text_of(gap)});
+  evaluation.numbers["gap"] = gap.value;
+  evaluation.numbers["gap_error"] = gap.error;
+  evaluation.metrics.push_back({kGap, gap.value});
 }
 
 }  // namespace
 
 std::vector<std::string> DensityTask::metric_names() const {
-  if (target_) return {kGap, kLikelihood};
-  return {kLikelihood};
+  std::vector<std::string> names;
+  if (target_) names.push_back(kGap);
+  if (inference_ && eval_options_.draws > 0) names.push_back(kGap);
+  names.push_back(kLikelihood);
+  if (shape().given > 0 && eval_options_.draws > 0) names.push_back(kCovered);
+  if (eval_options_.two_sample > 0) names.push_back(kToldApart);
+  return names;
 }
 
 Tensor DensityTask::log_likelihoods(models::Density& model,
@@ -120,48 +143,122 @@ Tensor DensityTask::log_likelihoods(models::Density& model,
 
 Evaluation DensityTask::evaluate(torch::nn::Module& module, Split split) {
   module.eval();
+  auto& model = as_density(module);
   const auto& tested = sample(split);
-  const auto ours = log_likelihoods(as_density(module), tested);
+  const auto ours = log_likelihoods(model, tested);
   if (!torch::isfinite(ours).all().item<bool>()) {
     throw NumericalError("[eval] a density is not finite");
   }
-  const auto likelihood = mean_of(ours);
   Evaluation evaluation;
   evaluation.numbers = {{"samples", tested.x.size(0)},
-                        {"variables", tested.x.size(1)},
-                        {"log_likelihood", likelihood.value},
-                        {"log_likelihood_error", likelihood.error}};
+                        {"variables", tested.x.size(1)}};
   report::Table table({"", "nats a sample"});
-  const auto row = [&](const std::string& name, const Mean& mean) {
-    table.row({name, fmt::format("{:.4f} +- {:.4f}", mean.value, mean.error)});
-  };
-  row("log likelihood of the model", likelihood);
+  const auto likelihood = mean_of(ours);
+  evaluation.numbers["log_likelihood"] = likelihood.value;
+  evaluation.numbers["log_likelihood_error"] = likelihood.error;
+  table.row({"log likelihood of the model", text_of(likelihood)});
   if (target_) {
-    const auto truth =
-        target_->log_prob(tested.x.to(torch::kCPU, torch::kFloat64));
-    const auto gap = mean_of(truth - ours);
-    row("log likelihood of the truth", mean_of(truth));
-    row("the model is below the truth by", gap);
+    compare_to(target_->log_prob(tested.x.to(torch::kCPU, torch::kFloat64)),
+               ours, evaluation, table);
     table.row({"minus the entropy of the truth",
                fmt::format("{:.4f}", -target_->entropy())});
     evaluation.numbers["entropy"] = target_->entropy();
-    evaluation.numbers["gap"] = gap.value;
-    evaluation.numbers["gap_error"] = gap.error;
-    evaluation.metrics.push_back({kGap, gap.value});
+  } else if (inference_ && split == Split::kTest && eval_options_.draws > 0) {
+    const int64_t count = std::min(kExact, tested.x.size(0));
+    const auto exact = exact_posterior(
+        model, *inference_, tested.x.narrow(0, 0, count),
+        observed_.narrow(0, 0, count), tested.given.narrow(0, 0, count),
+        {.draws = kExactDraws, .batch = eval_options_.batch}, seed_, runtime_);
+    compare_to(exact.log_prob, ours.narrow(0, 0, count), evaluation, table);
+    evaluation.numbers["samples_that_count"] =
+        exact.share.mean().item<double>();
   }
   evaluation.metrics.push_back({kLikelihood, likelihood.value});
-  evaluation.table = table;
   evaluation.remarks = {fmt::format(
       "{} samples that were not trained on; +- is the standard error of a mean",
       tested.x.size(0))};
+  if (shape().given > 0 && eval_options_.draws > 0) {
+    judge_posteriors(model, tested, evaluation, table);
+  }
+  if (eval_options_.two_sample > 0) {
+    judge_samples(model, tested, evaluation, table);
+  }
+  evaluation.table = table;
   return evaluation;
+}
+
+void DensityTask::judge_posteriors(models::Density& model, const Sample& tested,
+                                   Evaluation& evaluation,
+                                   report::Table& table) const {
+  const auto test = test_posteriors(
+      model, tested.x, tested.given,
+      {.draws = eval_options_.draws, .batch = eval_options_.batch}, seed_,
+      runtime_);
+  auto& numbers = evaluation.numbers;
+  for (const double share : {0.5, 0.9, 0.95}) {
+    const auto name = fmt::format("{:.0f} %", 100 * share);
+    const double found = share_within(test.regions, share);
+    numbers["coverage"][name] = found;
+    table.row({fmt::format("regions of {} cover", name),
+               fmt::format("{:.1f} %", 100 * found)});
+  }
+  evaluation.metrics.push_back(
+      {kCovered, 100 * share_within(test.regions, 0.9)});
+  const auto all = CoverageCurve::of_regions(test.regions);
+  numbers["calibration_error"] = all.error();
+  std::vector<std::pair<std::string, CoverageCurve>> curves{{"all", all}};
+  const auto names = shape().names;
+  for (int64_t d = 0; d < std::ssize(names); ++d) {
+    // The smallest central interval that holds the truth.
+    const auto central = (2 * test.ranks.select(1, d) - 1).abs();
+    const auto& name = names[static_cast<size_t>(d)];
+    curves.emplace_back(name, CoverageCurve::of_regions(central));
+    numbers["rank_calibration_error"][name] = curves.back().second.error();
+  }
+  evaluation.curves = calibration_plot(curves);
+  if (!inference_) return;
+  const auto truth = tested.x.to(torch::kCPU, torch::kFloat64);
+  const auto classical =
+      tested.given.narrow(1, 0, truth.size(1)).to(torch::kCPU, torch::kFloat64);
+  const auto off = [&](const Tensor& answer) {
+    return median_of((answer - truth).norm(2, {1}));
+  };
+  numbers["median_error"] = {{"mode", off(test.modes)},
+                             {"classical", off(classical)}};
+  table.row(
+      {"median error of the mode", fmt::format("{:.4g}", off(test.modes))});
+  table.row({fmt::format("median error of {}", inference_->name_of_estimate()),
+             fmt::format("{:.4g}", off(classical))});
+}
+
+void DensityTask::judge_samples(models::Density& model, const Sample& tested,
+                                Evaluation& evaluation,
+                                report::Table& table) const {
+  // Other rows are given to the new samples: rows that come twice would tell.
+  const int64_t count =
+      std::min(eval_options_.two_sample, tested.x.size(0) / 2);
+  const auto first = tested.given.narrow(0, 0, count);
+  const auto given = tested.given.narrow(0, count, count);
+  const PrecisionScope scope(runtime_);
+  const auto drawn =
+      model.sample(given, RandomStream(seed_, "eval/two-sample"));
+  const auto told =
+      tell_apart(torch::cat({tested.x.narrow(0, 0, count), first}, 1),
+                 torch::cat({drawn, given}, 1), seed_);
+  evaluation.numbers["told_apart"] = told.accuracy;
+  evaluation.numbers["told_apart_error"] = told.error;
+  evaluation.metrics.push_back({kToldApart, 100 * told.accuracy});
+  table.row({"a network tells samples from data in",
+             fmt::format("{:.1f} +- {:.1f} %", 100 * told.accuracy,
+                         100 * told.error)});
 }
 
 std::unique_ptr<Surrogate> DensityTask::surrogate(
     std::shared_ptr<torch::nn::Module> model, const Runtime& runtime) const {
-  return std::make_unique<DensitySurrogate>(std::move(model), shape().names,
-                                            data_options_.given,
-                                            eval_options_.batch, runtime);
+  return std::make_unique<DensitySurrogate>(
+      std::move(model), shape().names, given_columns(),
+      [this](const Tensor& given) { return complete(given); },
+      eval_options_.batch, runtime);
 }
 
 NamedTensors DensityTask::generate(torch::nn::Module& module,
@@ -170,14 +267,14 @@ NamedTensors DensityTask::generate(torch::nn::Module& module,
                                    const Runtime& runtime) const {
   module.eval();
   const PrecisionScope scope(runtime);
-  auto rows =
-      torch::zeros({count, std::ssize(data_options_.given)}, runtime.options());
+  const auto names_given = given_columns();
+  auto rows = torch::zeros({count, std::ssize(names_given)}, torch::kFloat64);
   for (int64_t n = 0; n < rows.size(1); ++n) {
-    rows.select(1, n).copy_(
-        given.at(data_options_.given[static_cast<size_t>(n)]));
+    rows.select(1, n).copy_(given.at(names_given[static_cast<size_t>(n)]));
   }
-  const auto drawn =
-      as_density(module).sample(rows, stream).to(torch::kCPU, torch::kFloat64);
+  const auto drawn = as_density(module)
+                         .sample(complete(rows).to(runtime.options()), stream)
+                         .to(torch::kCPU, torch::kFloat64);
   if (!torch::isfinite(drawn).all().item<bool>()) {
     throw NumericalError("[generate] a sample is not finite",
                          "is what is given like that of the training?");
@@ -188,46 +285,6 @@ NamedTensors DensityTask::generate(torch::nn::Module& module,
     columns[names[d]] = drawn.select(1, static_cast<int64_t>(d));
   }
   return columns;
-}
-
-void DensityTask::draw(torch::nn::Module& module, const Evaluation*,
-                       int64_t /*cases*/, report::Report& report) {
-  if (!target_ || shape().variables != 2) return;
-  auto& model = as_density(module);
-  const auto window = target_->window();
-  const auto centres = centres_of(window);
-  const auto none = torch::zeros({centres.size(0), 0}, runtime_.options());
-  const auto picture = [](const Tensor& log_density) {
-    return log_density.exp().view({kCells, kCells});
-  };
-  const auto truth = picture(target_->log_prob(centres));
-  const auto ours =
-      picture(log_likelihoods(model, {centres.to(runtime_.options()), none}));
-  const auto drawn = model
-                         .sample(none.narrow(0, 0, kShownSamples),
-                                 RandomStream(0, "figures/samples"))
-                         .to(torch::kCPU, torch::kFloat64);
-  report::Panel samples{.title = "samples of the model",
-                        .values = torch::zeros_like(ours)};
-  samples.dots = {report::numbers(drawn.select(1, 0)),
-                  report::numbers(drawn.select(1, 1)),
-                  {}};
-  const report::Axis x{.label = shape().names[0],
-                       .first = window.x.first,
-                       .last = window.x.second};
-  const report::Axis y{.label = shape().names[1],  // from the top
-                       .first = window.y.second,
-                       .last = window.y.first};
-  report.figure(
-      "density",
-      report::HeatMaps{.x = x,
-                       .y = y,
-                       .rows = {{.bar_label = "density",
-                                 .panels = {{.title = "truth", .values = truth},
-                                            {.title = "model", .values = ours},
-                                            samples}}}},
-      "The distribution that the samples come from, the one that was learned, "
-      "and new samples of it.");
 }
 
 }  // namespace propagator::tasks

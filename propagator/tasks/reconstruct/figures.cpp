@@ -5,8 +5,8 @@
 #include <limits>
 #include <tuple>
 
+#include "propagator/tasks/calibration.h"
 #include "propagator/tasks/reconstruct/attention.h"
-#include "propagator/tasks/reconstruct/calibration.h"
 #include "propagator/tasks/reconstruct/reconstruct.h"
 #include "propagator/tasks/solve/field_panels.h"
 

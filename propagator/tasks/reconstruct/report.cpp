@@ -4,7 +4,7 @@
 #include <array>
 #include <utility>
 
-#include "propagator/tasks/reconstruct/calibration.h"
+#include "propagator/tasks/calibration.h"
 #include "propagator/tasks/reconstruct/reconstruct.h"
 
 // How a rebuilt field is tested.

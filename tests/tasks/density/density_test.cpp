@@ -77,16 +77,63 @@ TEST(TasksDensity, ATestSaysHowFarTheTruthIs) {
   EXPECT_EQ(found.metrics.front().name, e.task().metric_names().front());
 }
 
+// Also where the loss has random numbers of its own.
 TEST(TasksDensity, ResumesWithTheSameBits) {
-  const testing::TemporaryFolder folder;
-  const auto whole = testing::trained_to(6, experiment(kLectureText), kDouble,
-                                         folder.path() / "whole", {});
-  const auto resumed = testing::trained_to(
-      6, experiment(kLectureText), kDouble, folder.path() / "resumed",
-      train::checkpoint_path(folder.path() / "whole/checkpoints", 3));
-  for (const auto& [name, value] : whole.model) {
-    EXPECT_TRUE(torch::equal(value, resumed.model.at(name))) << name;
+  for (const auto* model :
+       {"model: {name: maf, flows: 2, width: 8}\n",
+        "model: {name: flow_matching, width: 8, layers: 2}\n"}) {
+    const testing::TemporaryFolder folder;
+    const auto text =
+        "target: {name: lecture}\ndata: {samples: 500, validation: 200}\n" +
+        std::string(model);
+    const auto whole = testing::trained_to(6, experiment(text), kDouble,
+                                           folder.path() / "whole", {});
+    const auto resumed = testing::trained_to(
+        6, experiment(text), kDouble, folder.path() / "resumed",
+        train::checkpoint_path(folder.path() / "whole/checkpoints", 3));
+    for (const auto& [name, value] : whole.model) {
+      EXPECT_TRUE(torch::equal(value, resumed.model.at(name))) << name;
+    }
   }
+}
+
+TEST(TasksDensity, NoiseOfTheLossIsAnotherAtEachStepOfTraining) {
+  const auto e = experiment(
+      "target: {name: lecture}\ndata: {samples: 100, validation: 100}\n"
+      "model: {name: flow_matching, width: 8, layers: 2}\n");
+  e.task().prepare(0, kDouble);
+  const auto model = e.make_model(kDouble);
+  e.task().calibrate(*model);
+  const auto positions = torch::arange(50);
+  const auto loss_at = [&](int64_t step, data::Split split) {
+    e.task().begin_step(*model, step);
+    return e.task().loss(*model, split, positions).total.item<double>();
+  };
+  using enum data::Split;
+  EXPECT_NE(loss_at(1, kTrain), loss_at(2, kTrain));
+  EXPECT_EQ(loss_at(1, kTrain), loss_at(1, kTrain));
+  EXPECT_EQ(loss_at(1, kValidation), loss_at(2, kValidation));
+}
+
+// Before training: normal numbers of one width about the classical answer, on
+// which hits have no say.
+TEST(TasksDensity, APosteriorOfASimulatorIsTestedWhole) {
+  const auto e = experiment(
+      "inference: {name: vertex}\ndata: {samples: 400, validation: 50}\n"
+      "eval: {samples: 300, draws: 40, two_sample: 200}\n"
+      "model: {name: maf, flows: 1, width: 8}\n");
+  e.task().prepare(0, kDouble);
+  const auto model = e.make_model(kDouble);
+  e.task().calibrate(*model);
+  const auto found = e.task().evaluate(*model, data::Split::kTest).numbers;
+  EXPECT_GT(found.at("gap").get<double>(), 0.1);
+  EXPECT_LT(found.at("gap").get<double>(), 3);
+  EXPECT_GT(found.at("coverage").at("90 %").get<double>(), 0.7);
+  EXPECT_NEAR(found.at("median_error").at("mode").get<double>(),
+              found.at("median_error").at("classical").get<double>(), 0.1);
+  // What a user gives is what is observed; the classical answer is found.
+  const auto surrogate = e.task().surrogate(model, kDouble);
+  EXPECT_EQ(surrogate->inputs().size(), 3u + 16u);
 }
 
 TEST_F(TasksDensityFile, LearnsColumnsGivenOthers) {
@@ -126,6 +173,18 @@ TEST_F(TasksDensityFile, TellsWhatIsWrongWithATable) {
             std::string::npos);
 }
 
+TEST_F(TasksDensityFile, RowsThatCannotBeAreNamed) {
+  const auto said = thrown<DataError>([&] {
+    experiment("data: {file: " + table(400, "-9,1,3\n") +
+               ", variables: [x, y], supports: [x > -8]}\n"
+               "model: {name: made, width: 8}\n")
+        .task()
+        .prepare(0, kDouble);
+  });
+  EXPECT_NE(said.find("1 rows are where"), std::string::npos) << said;
+  EXPECT_NE(said.find("row 401, [-9, 1]"), std::string::npos) << said;
+}
+
 TEST(TasksDensity, ContradictionsAreRefused) {
   const auto said = [](const std::string& text) {
     return thrown<ConfigError>([&] { experiment(text); });
@@ -133,12 +192,15 @@ TEST(TasksDensity, ContradictionsAreRefused) {
   EXPECT_NE(said("model: {name: maf}\n").find("nothing to learn from"),
             std::string::npos);
   EXPECT_NE(said("target: {name: rings}\ndata: {file: a.csv}\n")
-                .find("there is a target"),
+                .find("something else to learn from"),
             std::string::npos);
   EXPECT_NE(said("data: {file: a.csv}\n").find("which columns"),
             std::string::npos);
   EXPECT_NE(said("data: {file: a.csv, variables: [x, x]}\n")
                 .find("x stands there twice"),
+            std::string::npos);
+  EXPECT_NE(said("data: {file: a.csv, variables: [x], supports: [y > 0]}\n")
+                .find("y is none of the variables"),
             std::string::npos);
   EXPECT_NE(said("target: {name: rings}\nmodel: {name: made, order: [x1]}\n")
                 .find("expected all 2 variables"),

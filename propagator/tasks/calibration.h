@@ -16,6 +16,10 @@ double normal_reach(double share);
 // (n) off, the share inside the interval that is to hold `predicted` of them.
 double coverage_of(const torch::Tensor& deviations, double predicted);
 
+// Of truths that lie just on the edges of regions that are to hold these shares
+// `regions` (n), how many are inside the region of `predicted`.
+double share_within(const torch::Tensor& regions, double predicted);
+
 // How often readings are inside the intervals that were predicted for them, for
 // intervals of all sizes.
 struct CoverageCurve {
@@ -24,6 +28,8 @@ struct CoverageCurve {
 
   // Of deviations (n), one at least.
   static CoverageCurve of(const torch::Tensor& deviations);
+  // Of such shares (n), one at least.
+  static CoverageCurve of_regions(const torch::Tensor& regions);
   // Mean |observed - predicted|.
   double error() const;
 };

@@ -1,4 +1,4 @@
-#include "propagator/tasks/reconstruct/calibration.h"
+#include "propagator/tasks/calibration.h"
 
 #include <fmt/format.h>
 #include <torch/utils.h>
@@ -6,11 +6,10 @@
 #include <algorithm>
 #include <cmath>
 
-#include "propagator/tasks/reconstruct/laplace.h"
-
 namespace propagator::tasks {
 namespace {
 
+constexpr double kReach95 = 1.959963984540054;
 constexpr int kLevels = 50;  // equal parts of all shares
 
 std::vector<double> in_percent(std::vector<double> shares) {
@@ -51,14 +50,33 @@ double coverage_of(const torch::Tensor& deviations, double predicted) {
       .item<double>();
 }
 
-CoverageCurve CoverageCurve::of(const torch::Tensor& deviations) {
-  CoverageCurve curve{.readings = deviations.numel()};
+namespace {
+
+template <class Observed>
+CoverageCurve curve_of(int64_t readings, Observed&& observed) {
+  CoverageCurve curve{.readings = readings};
   for (int n = 1; n < kLevels; ++n) {
     const double share = static_cast<double>(n) / kLevels;
     curve.predicted.push_back(share);
-    curve.observed.push_back(coverage_of(deviations, share));
+    curve.observed.push_back(observed(share));
   }
   return curve;
+}
+
+}  // namespace
+
+CoverageCurve CoverageCurve::of(const torch::Tensor& deviations) {
+  return curve_of(deviations.numel(),
+                  [&](double share) { return coverage_of(deviations, share); });
+}
+
+CoverageCurve CoverageCurve::of_regions(const torch::Tensor& regions) {
+  return curve_of(regions.numel(),
+                  [&](double share) { return share_within(regions, share); });
+}
+
+double share_within(const torch::Tensor& regions, double predicted) {
+  return (regions <= predicted).to(torch::kFloat64).mean().item<double>();
 }
 
 double CoverageCurve::error() const {

@@ -1,4 +1,4 @@
-#include "propagator/tasks/reconstruct/calibration.h"
+#include "propagator/tasks/calibration.h"
 
 #include <torch/utils.h>
 
