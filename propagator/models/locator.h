@@ -7,9 +7,11 @@
 #include <memory>
 #include <string>
 #include <utility>
+#include <vector>
 
 #include "propagator/core/config.h"
 #include "propagator/core/kinds.h"
+#include "propagator/core/unused_option.h"
 
 namespace propagator::models {
 
@@ -46,7 +48,8 @@ class Locator : public torch::nn::Module {
 
   // Shows how much the summary token attends to each sensor, (B, H, S) for each
   // layer, at every forward; what is missing to one is its attention to itself.
-  // An empty observer ends it.
+  // A query of a decoder attends to sensors alone; where there is neither, as
+  // with a mean of all tokens, nothing is shown. An empty observer ends it.
   using Observer =
       std::function<void(int64_t layer, const torch::Tensor& weights)>;
   void observe(Observer observer) { observer_ = std::move(observer); }
@@ -74,6 +77,10 @@ class LocatorOptions {
   virtual void describe(config::Schema& schema) = 0;
   // ConfigError if the fields contradict one another or the detector.
   virtual void validate(const DetectorShape& shape) const = 0;
+  // Its keys that are without effect beside the others.
+  virtual std::vector<config::UnusedOption> unused_options() const {
+    return {};
+  }
   // Whether answers come with a covariance.
   virtual bool has_uncertainty() const { return false; }
   // Whether a forward waits for numbers from the device, such as the size of

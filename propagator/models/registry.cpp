@@ -128,7 +128,7 @@ const Kinds<DensityOptions>& densities() {
 const Kinds<LocatorOptions>& locators() {
   static const Kinds<LocatorOptions> kinds{
       {"event_former",
-       {"the transformer of the detector lecture, sensors by number",
+       {"the transformer of the detector lecture and its variants",
         [] { return std::make_unique<EventFormerOptions>(); }}},
       {"hit_former",
        {"a transformer over any set of sensors, with its uncertainty",

@@ -151,12 +151,16 @@ torch::Tensor SetEncoderImpl::forward(const TokenSet& x, int64_t wanted,
     tokens = layers_[n]->forward({tokens, x.padding},
                                  all ? tokens.size(1) : wanted, of_layer);
   }
-  return norm_.is_empty() ? tokens : apply_norm(norm_, tokens);
+  if (!norm_.is_empty()) tokens = apply_norm(norm_, tokens);
+  return wanted == kReal && x.padding.defined()
+             ? tokens.masked_fill(x.padding.unsqueeze(2), 0)
+             : tokens;
 }
 
 bool SetEncoderImpl::packing_pays(const TokenSet& x, int64_t wanted) const {
   const bool all = wanted < 0 || wanted == x.tokens.size(1);
-  return (wanted == 1 || (all && !x.padding.defined())) && !layers_.empty() &&
+  const bool no_padding = wanted == kReal || (all && !x.padding.defined());
+  return (wanted == 1 || no_padding) && !layers_.empty() &&
          std::all_of(layers_.begin(), layers_.end(),
                      [&](const auto& layer) { return layer->packing_pays(x); });
 }
@@ -173,7 +177,10 @@ torch::Tensor SetEncoderImpl::forward_packed(const TokenSet& x,
     const bool first = wanted == 1 && &layer == &layers_.back();
     rows = layer->forward_packed(rows, packed, first);
   }
-  return rows.view({sets, -1, width});
+  if (wanted != kReal) return rows.view({sets, -1, width});
+  return torch::zeros({sets * x.tokens.size(1), width}, rows.options())
+      .index_copy(0, packed.place, rows)
+      .view({sets, -1, width});
 }
 
 }  // namespace propagator::nn

@@ -26,7 +26,7 @@ struct SetEncoderOptions {
 
 // Tokens of a set, (B, T, C), and which of them are only there to fill the
 // batch, (B, T) bool, or undefined: nothing depends on those. The first token
-// is never padding.
+// is never padding, if it is the one that is asked for.
 struct TokenSet {
   torch::Tensor tokens;
   torch::Tensor padding = {};
@@ -76,12 +76,15 @@ class SetEncoderImpl : public torch::nn::Module {
  public:
   explicit SetEncoderImpl(const SetEncoderOptions& options);
 
-  // The last layer answers for the first `wanted` tokens alone; -1: for all. An
-  // observer is shown the weights of every layer. Where no answer for padding
-  // is asked for, small steps of training leave it out.
+  // The last layer answers for the first `wanted` tokens alone; kAll: for all;
+  // kReal: for all, with zeros in place of padding, which the first token may
+  // be then too as long as another of its set is none. An observer is shown the
+  // weights of every layer. Where no answer for padding is asked for, small
+  // steps of training leave it out.
+  static constexpr int64_t kAll = -1, kReal = -2;
   using Observer =
       std::function<void(int64_t layer, const torch::Tensor& weights)>;
-  torch::Tensor forward(const TokenSet& x, int64_t wanted = -1,
+  torch::Tensor forward(const TokenSet& x, int64_t wanted = kAll,
                         const Observer& observer = {});
 
   // Whether they do so for these.

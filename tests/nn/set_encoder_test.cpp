@@ -231,6 +231,39 @@ TEST(NnSetEncoder, FirstTokensAloneAreTheSame) {
   }
 }
 
+TEST(NnSetEncoder, RealTokensAloneAreTheSameAndPaddingIsZero) {
+  // Of width 32 the layers are fused where there are gradients.
+  for (auto options : kKinds) {
+    options.width = options.feed_forward = 32;
+    options.dropout = 0.3;
+    auto fused = make(options), plain = make(options), all = make(options);
+    const TokenSet x{
+        random({3, 6, 32}, "wide"),
+        // The first token of the last set is padding too.
+        torch::tensor(
+            {{0, 0, 1, 0, 1, 1}, {0, 0, 0, 0, 0, 0}, {1, 0, 1, 0, 0, 1}}) == 1};
+    const auto cotangent = random({3, 6, 32}, "cotangent");
+    const auto by_fused = fused->forward(x, SetEncoderImpl::kReal);
+    (by_fused * cotangent).sum().backward();
+    const auto real = x.padding.logical_not().unsqueeze(2);
+    const auto reference = all->forward(x) * real;
+    (reference * cotangent).sum().backward();
+    EXPECT_TRUE(near(by_fused.detach(), reference.detach(), kSetSums));
+    const auto expected = all->named_parameters();
+    for (const auto& item : fused->named_parameters()) {
+      if (!item.value().requires_grad()) continue;
+      EXPECT_TRUE(
+          near(item.value().grad(), expected[item.key()].grad(), {1e-8, 1e-9}))
+          << item.key();
+    }
+    const torch::NoGradGuard no_grad;
+    const auto by_plain = plain->forward(x, SetEncoderImpl::kReal);
+    EXPECT_TRUE(near(by_fused.detach(), by_plain, kSetSums));
+    EXPECT_EQ((by_plain * x.padding.unsqueeze(2)).abs().max().item<double>(),
+              0);
+  }
+}
+
 TEST(NnSetEncoder, ObserverSeesTheFirstTokensWeights) {
   auto encoder = make(small());
   std::vector<Tensor> seen;

@@ -223,7 +223,7 @@ void Locate::draw_attention(models::Locator& model,
   if (layers.empty()) return;
   const auto heads = static_cast<double>(layers.front().size(0));
   report::HeatMaps maps{
-      .title = "What the summary token attends to",
+      .title = "What the summary attends to",
       .x = {"sensor", 1, static_cast<double>(detector().sensors())},
       .y = {"head", 1, heads},
       .panel_width = 460,

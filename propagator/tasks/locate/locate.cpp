@@ -108,6 +108,10 @@ void Locate::validate() {
   }
 }
 
+std::vector<config::UnusedOption> Locate::unused_options() const {
+  return model_options_->unused_options();
+}
+
 std::vector<std::string> Locate::inspect() {
   const auto events = physics::draw_events(detector(), 0, 0, 10000);
   const auto hits = events.hits.sum(1).to(torch::kFloat64);

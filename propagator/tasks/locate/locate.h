@@ -48,6 +48,7 @@ class Locate : public Task, public Drawing {
   void describe(config::Schema& schema) override;
   std::map<std::string, std::string> defaults() const override;
   void validate() override;
+  std::vector<config::UnusedOption> unused_options() const override;
   std::vector<std::string> inspect() override;
   std::string mode() const override;
   std::vector<std::string> metric_names() const override;
