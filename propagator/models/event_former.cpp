@@ -117,6 +117,10 @@ EventFormer::EventFormer(const EventFormerOptions& options,
     position_ =
         register_module("position", torch::nn::Linear(3, options.width));
   }
+  if (shape.charge) {
+    charge_ =
+        register_module("charge", nn::linear_without_bias(1, options.width));
+  }
   register_module("encoder", encoder_);
   if (options.summary == EventSummary::kQuery) {
     decoder_ =
@@ -162,12 +166,16 @@ torch::Tensor EventFormer::tokens(const Hits& hits, torch::ScalarType type) {
   const auto times = hits.times.to(type);
   const auto rest = offset(hits, type);
   const auto& table = embedding_->weight;
-  if (has_token() && options_.time == TimeEncoding::kLinear) {
+  if (has_token() && options_.time == TimeEncoding::kLinear && !shape_.charge) {
     return kernels::sensor_tokens(times, table, time_->weight.squeeze(1), rest);
   }
   auto of_sensor = table.narrow(0, has_token() ? 1 : 0, shape_.sensors);
   if (rest.defined()) of_sensor = of_sensor + rest;
-  const auto of_hit = of_sensor + encode_time(times);
+  auto of_hit = of_sensor + encode_time(times);
+  if (shape_.charge) {
+    of_hit = of_hit + torch::log1p(hits.charges.to(type)).unsqueeze(2) *
+                          charge_->weight.squeeze(1);
+  }
   if (!has_token()) return of_hit;
   const auto summary =
       table.narrow(0, 0, 1).expand({times.size(0), 1, table.size(1)});
@@ -197,7 +205,7 @@ torch::Tensor EventFormer::summarise(const Hits& hits,
 }
 
 Located EventFormer::forward(const Hits& hits) {
-  expect_hits(hits, "event_former");
+  expect_hits(hits, "event_former", shape_);
   if (hits.times.size(1) != shape_.sensors) {
     throw UsageError(
         fmt::format("[event_former] expected hits of {} sensors, got {}",

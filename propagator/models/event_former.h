@@ -35,8 +35,8 @@ struct EventFormerOptions : LocatorOptions {
 
 // The transformer of the detector lecture. A sensor s that was hit at t is a
 // token of width C,
-//   E_s + U(t) (+ W x_s + c with positions), s = 1 … S,
-// E learned; times in ns and positions in m as they are. U is one of
+//   E_s + U(t) (+ W x_s + c with positions) (+ v log(1 + n) with charges n),
+// s = 1 … S, E learned; times in ns and positions in m as they are. U is one of
 //   linear       w t + b
 //   sinusoidal   U_2n = sin(t / a^(2n/C)), U_2n+1 = cos(the same), a =
 //   time_base network      W₂ gelu(w₁ t' + b₁) + b₂, t' in units of light
@@ -54,7 +54,7 @@ struct EventFormerOptions : LocatorOptions {
 // the network would see none.
 //
 // As the lecture has it, it has (S + 1) C + 2 C + 3 C + 3 parameters and those
-// of the layers, and with positions 4 C more.
+// of the layers, and with positions 4 C more, with charges C.
 class EventFormer : public Locator {
  public:
   EventFormer(const EventFormerOptions& options, const DetectorShape& shape);
@@ -78,7 +78,8 @@ class EventFormer : public Locator {
   EventFormerOptions options_;
   DetectorShape shape_;
   torch::nn::Embedding embedding_;
-  torch::nn::Linear time_{nullptr}, time_hidden_{nullptr}, position_{nullptr};
+  torch::nn::Linear time_{nullptr}, time_hidden_{nullptr}, position_{nullptr},
+      charge_{nullptr};
   nn::SetEncoder encoder_;
   nn::QueryDecoder decoder_{nullptr};
   torch::nn::Linear output_;

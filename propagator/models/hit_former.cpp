@@ -64,7 +64,8 @@ HitFormer::HitFormer(const HitFormerOptions& options,
     : options_(options),
       shape_(shape),
       time_(nn::linear_without_bias(
-          1 + (2 + 2 * options.frequencies) * (shape.event_time_known ? 2 : 1),
+          1 + (2 + 2 * options.frequencies) * (shape.event_time_known ? 2 : 1) +
+              (shape.charge ? 2 : 0),
           options.width)),
       position_(3 * (2 + 2 * options.frequencies), options.width),
       token_(options.width, options.width),
@@ -100,7 +101,7 @@ torch::Tensor HitFormer::features(const torch::Tensor& x) const {
 
 HitFormer::Chosen HitFormer::choose(const Hits& hits,
                                     const torch::Tensor& times) const {
-  if (options_.unhit) return {{}, times, hits.hit};
+  if (options_.unhit) return {{}, times, hits.hit, hits.charges};
   // One, if only padding, where nothing was hit at all.
   const int64_t most =
       std::max<int64_t>(1, hits.hit.sum(1).max().item<int64_t>());
@@ -108,7 +109,8 @@ HitFormer::Chosen HitFormer::choose(const Hits& hits,
       std::get<1>(hits.hit.to(torch::kInt32)
                       .sort(/*stable=*/true, /*dim=*/1, /*descending=*/true));
   const auto index = order.narrow(1, 0, most);
-  return {index, times.gather(1, index), hits.hit.gather(1, index)};
+  return {index, times.gather(1, index), hits.hit.gather(1, index),
+          shape_.charge ? hits.charges.gather(1, index) : torch::Tensor()};
 }
 
 torch::Tensor HitFormer::sensor_tokens(const Hits& hits, const Chosen& chosen,
@@ -118,6 +120,11 @@ torch::Tensor HitFormer::sensor_tokens(const Hits& hits, const Chosen& chosen,
   std::vector<torch::Tensor> of_time{hit, hit * features(chosen.times)};
   if (shape_.event_time_known) {
     of_time.push_back(hit * features(chosen.times + first.unsqueeze(1)));
+  }
+  if (shape_.charge) {
+    const auto more = 1 + chosen.charges.to(type).unsqueeze(2);
+    of_time.push_back(hit * torch::log(more));
+    of_time.push_back(hit * torch::rsqrt(more));
   }
   // The same for all events, and so done once for each sensor.
   const auto place =
@@ -132,7 +139,7 @@ torch::Tensor HitFormer::sensor_tokens(const Hits& hits, const Chosen& chosen,
 }
 
 Located HitFormer::forward(const Hits& hits) {
-  expect_hits(hits, "hit_former");
+  expect_hits(hits, "hit_former", shape_);
   const int64_t batch = hits.times.size(0);
   const auto type = summary_.scalar_type();
   // From the first hit on in the type of the times, which may be the finer.

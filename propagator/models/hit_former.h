@@ -29,7 +29,9 @@ struct HitFormerOptions : LocatorOptions {
 // where φ(p) = (p, p², sin and cos of π 2ᵏ p, k < frequencies), f = (h, h φ(t -
 // t₀)), h says whether it was hit and t₀ is the time of the first hit. If the
 // event's time is known, f has h φ(t) too and the summary token, a learned
-// vector, takes W φ(t₀); otherwise a shift of all times changes nothing.
+// vector, takes W φ(t₀); otherwise a shift of all times changes nothing. If
+// hits come with charges n, f has h log(1 + n) and h / √(1 + n) too, since
+// light falls with the square of the distance.
 //
 // unhit: yes. Sensors that were not hit say something too and are tokens as
 //   well; no: only hits are, as many as the batch's fullest event has.
@@ -46,9 +48,10 @@ class HitFormer : public Locator {
  private:
   // What becomes a token: all sensors, or the hits of each event first.
   struct Chosen {
-    torch::Tensor index;  // (B, K) of the sensors, or undefined: all of them
-    torch::Tensor times;  // (B, K) in units, from the first hit
-    torch::Tensor hit;    // (B, K)
+    torch::Tensor index;    // (B, K) of the sensors, or undefined: all of them
+    torch::Tensor times;    // (B, K) in units, from the first hit
+    torch::Tensor hit;      // (B, K)
+    torch::Tensor charges;  // (B, K), or undefined
   };
   Chosen choose(const Hits& hits, const torch::Tensor& times) const;
   // φ: (…) → (…, 2 + 2 frequencies). Of the squares, places are straight

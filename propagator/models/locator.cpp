@@ -17,7 +17,8 @@ void Locator::initialise(int64_t seed) {
   nn::seed_dropouts(*this, seed);
 }
 
-void expect_hits(const Hits& hits, const std::string& who) {
+void expect_hits(const Hits& hits, const std::string& who,
+                 const DetectorShape& shape) {
   const auto text = [](const torch::Tensor& x) {
     return fmt::format("({})", fmt::join(x.sizes().vec(), ", "));
   };
@@ -35,6 +36,12 @@ void expect_hits(const Hits& hits, const std::string& who) {
   if (hits.hit.scalar_type() != torch::kBool) {
     throw UsageError(fmt::format("[{}] expected hit as bool, got {}", who,
                                  toString(hits.hit.scalar_type())));
+  }
+  if (!shape.charge) return;
+  if (!hits.charges.defined() || hits.charges.sizes() != hits.times.sizes()) {
+    throw UsageError(
+        fmt::format("[{}] expected charges {}, got {}", who, text(hits.times),
+                    hits.charges.defined() ? text(hits.charges) : "none"));
   }
 }
 

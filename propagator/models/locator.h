@@ -20,6 +20,9 @@ struct Hits {
   torch::Tensor times;      // (B, S) ns, 0 where not hit
   torch::Tensor hit;        // (B, S) bool
   torch::Tensor positions;  // (S, 3) m, of the sensors
+  // (B, S) photoelectrons, 0 where not hit; undefined if the detector reports
+  // none.
+  torch::Tensor charges = {};
 };
 
 // Where the events were: the mean and the covariance L Lᵀ of a normal
@@ -36,6 +39,7 @@ struct DetectorShape {
   double size = 10;              // m, edge of the volume
   double light_speed = 0.2;      // m/ns, in the medium
   bool event_time_known = true;  // times count from the event
+  bool charge = false;           // hits come with charges
 };
 
 // A network that says where an event was from the hits of a detector.
@@ -63,8 +67,10 @@ inline Locator& as_locator(torch::nn::Module& model) {
   return dynamic_cast<Locator&>(model);
 }
 
-// UsageError if the tensors of `hits` do not fit together; `who` asks.
-void expect_hits(const Hits& hits, const std::string& who);
+// UsageError if the tensors of `hits` do not fit together or the detector, of
+// which it is only read whether there are charges; `who` asks.
+void expect_hits(const Hits& hits, const std::string& who,
+                 const DetectorShape& shape = {});
 
 // The mean over events of -log of the normal density at the truth (B, 3),
 //   ½ |L⁻¹ (x - μ)|² + Σ log L_ii + 3/2 log 2π.

@@ -127,6 +127,10 @@ void DetectorOptions::describe(config::Schema& s) {
   s.field("event_time", event_time,
           {.help = "known: events are at time 0; unknown: uniformly in the "
                    "window"});
+  s.field("charge", charge,
+          {.help = "sensors report how many photoelectrons they counted, and "
+                   "models read it",
+           .later = true});
 }
 
 void DetectorOptions::validate() const {

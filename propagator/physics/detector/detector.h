@@ -20,7 +20,9 @@ inline constexpr double kLightSpeed = 0.299792458;  // in vacuum, m/ns
 // the time d · index / c after the flash, with Gaussian jitter. It also fires
 // by itself: dark hits are a Poisson process of mean number `dark` in the
 // window that begins with the flash. Of both it reports the earliest. The
-// window bounds dark hits only.
+// window bounds dark hits only. With `charge` it also reports how many
+// photoelectrons it counted in all, of light and of dark hits in the window:
+// Poisson(λ + dark), as seen from before.
 struct DetectorOptions {
   Placement placement = Placement::kCorners;
   double size = 10;
@@ -35,6 +37,7 @@ struct DetectorOptions {
   double window = 100;
   int64_t trigger = 4;
   EventTime event_time = EventTime::kKnown;
+  bool charge = false;
 
   void describe(config::Schema& schema);
   // ConfigError if the fields contradict one another.

@@ -36,9 +36,9 @@ void check(const EventFitOptions& o) {
   }
 }
 
-// Times and hits (N, S) as a fit needs them.
+// Times, hits and charges (N, S) as a fit needs them.
 struct Reports {
-  torch::Tensor times, hits;
+  torch::Tensor times, hits, charges;
   int64_t count, sensors;
 
   Reports(const Detector& detector, const Events& events, int least_hits)
@@ -57,6 +57,14 @@ struct Reports {
     times = events.times.to(torch::kCPU, torch::kFloat64).contiguous();
     hits = events.hits.to(torch::kCPU).contiguous();
     count = times.size(0);
+    if (events.charges.defined() && uses_charges(detector)) {
+      if (!fits(events.charges) || events.charges.size(0) != count) {
+        throw UsageError(
+            fmt::format("[event_fit] expected charges of ({}, {}), got {}",
+                        count, sensors, shape(events.charges)));
+      }
+      charges = events.charges.to(torch::kCPU, torch::kFloat64).contiguous();
+    }
     for (int64_t n = 0; n < count; ++n) check_event(n, least_hits);
   }
 
@@ -66,6 +74,10 @@ struct Reports {
   const bool* hits_of(int64_t n) const {
     return hits.data_ptr<bool>() + n * sensors;
   }
+  const double* charges_of(int64_t n) const {
+    return charges.defined() ? charges.data_ptr<double>() + n * sensors
+                             : nullptr;
+  }
 
  private:
   void check_event(int64_t n, int least_hits) const {
@@ -73,6 +85,12 @@ struct Reports {
     for (int64_t i = 0; i < sensors; ++i) {
       if (!hits_of(n)[i]) continue;
       ++hit;
+      if (charges.defined() && !(charges_of(n)[i] > 0)) {
+        throw DataError(
+            fmt::format("[event_fit] event {}, sensor {}: expected a charge "
+                        "above 0, got {}",
+                        n, i, charges_of(n)[i]));
+      }
       if (std::isfinite(times_of(n)[i])) continue;
       throw DataError(fmt::format(
           "[event_fit] event {}, sensor {}: expected a finite hit time, got {}",
@@ -121,7 +139,8 @@ EventFit fit(const Detector& detector, const Events& events,
     Unknowns gradient;
     Square second, inverse;
     for (int64_t n = begin; n < end; ++n) {
-      fitter.load(reports.times_of(n), reports.hits_of(n));
+      fitter.load(reports.times_of(n), reports.hits_of(n),
+                  reports.charges_of(n));
       const auto& minima =
           by_likelihood ? fitter.fit_likelihood() : fitter.fit_times();
       const auto& best = minima.front();
@@ -143,6 +162,10 @@ EventFit fit(const Detector& detector, const Events& events,
 }
 
 }  // namespace
+
+bool uses_charges(const Detector& detector) {
+  return detector.options().charge && detector.options().dark == 0;
+}
 
 EventFit least_squares(const Detector& detector, const Events& events,
                        const EventFitOptions& options) {
@@ -186,7 +209,7 @@ LogLikelihood log_likelihood(const Detector& detector, const Events& events,
     Unknowns point, gradient;
     Square second;
     std::copy_n(at.data_ptr<double>() + 4 * n, 4, point.data());
-    event.load(reports.times_of(n), reports.hits_of(n));
+    event.load(reports.times_of(n), reports.hits_of(n), reports.charges_of(n));
     result.values.data_ptr<double>()[n] =
         -likelihood.derivatives(point, gradient, second);
     std::copy_n(gradient.data(), 4,

@@ -44,17 +44,21 @@ EventFit least_squares(const Detector& detector, const Events& events,
                        const EventFitOptions& options = {});
 
 // The maximum of the simulator's own likelihood: hit times with jitter and dark
-// hits, and which sensors fired. cost = -log likelihood (densities per ns),
-// covariances the inverse of its second derivatives. Newton's method from the
-// minima of least squares, from those of a likelihood of broad jitter and, if
-// there are dark hits, from exact solutions of a few hits; the best is kept. A
-// jitter below `least_jitter` is taken as that: then light and time disagree
-// by micrometres, and by more where the sensors fix a direction badly, while
-// least squares is exact. The trigger does not enter: a flash below it is drawn
-// anew with its vertex, so the vertex's density given the hits is the
-// likelihood's. Errors as above.
+// hits, which sensors fired and, if `events` have charges and there are no dark
+// hits, how much light they saw (uses_charges). cost = -log likelihood
+// (densities per ns), covariances the inverse of its second derivatives.
+// Newton's method from the minima of least squares, from those of a likelihood
+// of broad jitter and, if there are dark hits, from exact solutions of a few
+// hits; the best is kept. A jitter below `least_jitter` is taken as that: then
+// light and time disagree by micrometres, and by more where the sensors fix a
+// direction badly, while least squares is exact. The trigger does not enter: a
+// flash below it is drawn anew with its vertex, so the vertex's density given
+// the hits is the likelihood's. Errors as above.
 EventFit maximum_likelihood(const Detector& detector, const Events& events,
                             const EventFitOptions& options = {});
+
+// Whether the likelihood of such a detector's events reads their charges.
+bool uses_charges(const Detector& detector);
 
 // The log likelihood of vertices (N, 3) and times (N) for the events, by the
 // same formulas.

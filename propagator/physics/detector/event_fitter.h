@@ -22,8 +22,10 @@ class EventFitter {
   const TimeResiduals& residuals() const { return residuals_; }
   const EventLikelihood& likelihood() const { return likelihood_; }
 
-  // The event that the rest is about; `times` and `hits` are rows of S.
-  void load(const double* times, const bool* hits) { event_.load(times, hits); }
+  // The event that the rest is about, as EventView takes it.
+  void load(const double* times, const bool* hits, const double* charges) {
+    event_.load(times, hits, charges);
+  }
 
   // The minima that the starts lead to, each once, the best first.
   const std::vector<Minimum>& fit_times();

@@ -28,14 +28,18 @@ EventView::EventView(const Detector& detector)
     : positions_(detector.positions().data_ptr<double>()),
       light_speed_(detector.light_speed()),
       sensors_(detector.sensors()),
-      paths_(detector.sensors()) {}
+      paths_(detector.sensors()),
+      charges_(detector.sensors()) {}
 
-void EventView::load(const double* times, const bool* hits) {
+void EventView::load(const double* times, const bool* hits,
+                     const double* charges) {
   int64_t last = sensors();
   hits_ = 0;
+  has_charges_ = charges != nullptr;
   for (int64_t i = 0; i < sensors(); ++i) {
     const double* p = positions_ + 3 * i;
     if (hits[i]) paths_[hits_] = light_speed_ * times[i];
+    if (hits[i] && has_charges_) charges_[hits_] = charges[i];
     sensors_[hits[i] ? hits_++ : --last] = {p[0], p[1], p[2]};
   }
 }
@@ -128,14 +132,40 @@ EventLikelihood::Term EventLikelihood::hit(double d, double t) const {
   return {value, fd, ft - rate_, fdd - fd * fd, fdt - fd * ft, ftt - ft * ft};
 }
 
+EventLikelihood::Term EventLikelihood::charged_hit(double d, double t,
+                                                   double charge) const {
+  const double lambda = light_ / (d * d);
+  const double z = (t - d) / sigma_, s = 1 / sigma_;
+  return {charge * std::log(lambda) - lambda - std::lgamma(charge + 1) -
+              0.5 * z * z + log_norm_,
+          2 * (lambda - charge) / d + z * s,
+          -z * s,
+          (2 * charge - 6 * lambda) / (d * d) - s * s,
+          s * s,
+          -s * s};
+}
+
+EventLikelihood::Term EventLikelihood::term_of(int64_t i, double d,
+                                               double zero) const {
+  const double lambda = light_ / (d * d);
+  if (i >= event_.hits()) {
+    return {-lambda - dark_, 2 * lambda / d, 0, -6 * lambda / (d * d), 0, 0};
+  }
+  const double t = event_.path(i) - zero;
+  auto term = event_.has_charges() && dark_ == 0
+                  ? charged_hit(d, t, event_.charge(i))
+                  : hit(d, t);
+  term.value += log_speed_;
+  return term;
+}
+
 double EventLikelihood::value(const Unknowns& at) const {
   double sum = 0;
   Point u;
   const double zero = unknowns_ > 3 ? at[3] : 0;
   for (int64_t i = 0; i < event_.sensors(); ++i) {
     const double d = distance(at, event_.sensor(i), u);
-    sum -= i < event_.hits() ? hit(d, event_.path(i) - zero).value + log_speed_
-                             : -light_ / (d * d) - dark_;
+    sum -= term_of(i, d, zero).value;
   }
   return sum;
 }
@@ -149,12 +179,7 @@ double EventLikelihood::derivatives(const Unknowns& at, Unknowns& gradient,
   const double zero = unknowns_ > 3 ? at[3] : 0;
   for (int64_t i = 0; i < event_.sensors(); ++i) {
     const double d = distance(at, event_.sensor(i), u);
-    const double lambda = light_ / (d * d);
-    Term term{-lambda - dark_, 2 * lambda / d, 0, -6 * lambda / (d * d), 0, 0};
-    if (i < event_.hits()) {
-      term = hit(d, event_.path(i) - zero);
-      term.value += log_speed_;
-    }
+    const auto term = term_of(i, d, zero);
     sum -= term.value;
     for (int j = 0; j < 3; ++j) {
       gradient[j] -= term.d * u[j];

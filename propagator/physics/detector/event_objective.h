@@ -14,20 +14,24 @@ class EventView {
  public:
   explicit EventView(const Detector& detector);
 
-  // `times` and `hits` are rows of S.
-  void load(const double* times, const bool* hits);
+  // `times` and `hits` are rows of S, and so are `charges`, if there are any.
+  void load(const double* times, const bool* hits,
+            const double* charges = nullptr);
 
   int64_t hits() const { return hits_; }
   int64_t sensors() const { return static_cast<int64_t>(sensors_.size()); }
   const Point& sensor(int64_t i) const { return sensors_[i]; }
   double path(int64_t i) const { return paths_[i]; }  // i < hits()
+  bool has_charges() const { return has_charges_; }
+  double charge(int64_t i) const { return charges_[i]; }  // i < hits()
 
  private:
   const double* positions_;
   double light_speed_;
   int64_t hits_ = 0;
   std::vector<Point> sensors_;
-  std::vector<double> paths_;
+  std::vector<double> paths_, charges_;
+  bool has_charges_ = false;
 };
 
 // Σ over hits of (path - |x - s| - b)², m²; Gauss–Newton's second derivatives.
@@ -50,7 +54,10 @@ class TimeResiduals : public EventObjective {
 // dark hits of rate r in the window, a sensor gives
 //   hit      log [ q φ(z)/σ + r (1 - q Φ(z)) ] - r · (τ within the window),
 //   not hit  -λ(d) - dark.
-// Second derivatives are exact.
+// If the event has charges and there are no dark hits, a hit of n
+// photoelectrons has the probability of just so many, log q becomes n log λ - λ
+// - log n!. Beside dark hits charges are left out. Second derivatives are
+// exact.
 class EventLikelihood : public EventObjective {
  public:
   // `jitter` (ns) stands in place of the detector's.
@@ -67,6 +74,9 @@ class EventLikelihood : public EventObjective {
     double value, d, t, dd, dt, tt;
   };
   Term hit(double distance, double path) const;
+  // The same of a charge too.
+  Term charged_hit(double distance, double path, double charge) const;
+  Term term_of(int64_t sensor, double distance, double zero) const;
 
   const EventView& event_;
   int unknowns_;

@@ -11,11 +11,13 @@
 
 #include "propagator/core/error.h"
 #include "propagator/core/random.h"
+#include "propagator/physics/detector/photoelectrons.h"
 
 namespace propagator::physics {
 namespace {
 
 constexpr int64_t kMostDraws = 100000;
+constexpr double kMostLight = 1e12;  // λ that a charge is counted of
 constexpr double kNever = std::numeric_limits<double>::infinity();
 
 // Draws one event after another; the streams are rows of events.
@@ -31,16 +33,19 @@ class EventSource {
         dark_stream_(seed, "detector/dark"),
         jitter_stream_(seed, "detector/jitter"),
         offset_stream_(seed, "detector/offset"),
+        charge_stream_(seed, "detector/charge"),
         fires_(sensors_),
-        dark_(sensors_) {}
+        dark_(sensors_),
+        light_(sensors_) {}
 
-  // Writes event n to its rows; returns how many flashes it took, or 0 if
-  // there are too many.
+  // Writes event n to its rows, `charges` only if there are any; returns how
+  // many flashes it took, or 0 if there are too many.
   int64_t draw(int64_t n, double* vertex, double* offset, double* times,
-               bool* hits) {
+               bool* hits, double* charges) {
     for (int64_t draw = 0; draw < kMostDraws; ++draw) {
       if (flash(n, draw, times, hits) < options_.trigger) continue;
       std::copy_n(vertex_.data(), 3, vertex);
+      if (charges != nullptr) count(n, draw, charges);
       finish(n, draw, offset, times, hits);
       return draw + 1;
     }
@@ -62,7 +67,8 @@ class EventSource {
       const double dx = vertex_[0] - s[0], dy = vertex_[1] - s[1];
       const double dz = vertex_[2] - s[2];
       const double distance = std::sqrt(dx * dx + dy * dy + dz * dz);
-      const bool lit = fires_[i] < -std::expm1(-detector_.mean_light(distance));
+      light_[i] = detector_.mean_light(distance);
+      const bool lit = fires_[i] < -std::expm1(-light_[i]);
       times[i] = lit ? detector_.travel_time(distance) : kNever;
       hits[i] = lit || dark_time(i) < kNever;
       count += hits[i];
@@ -78,6 +84,22 @@ class EventSource {
     return time < options_.window ? time : kNever;
   }
 
+  // The photoelectrons of the flash, by the numbers that decided which sensors
+  // it fires, and those of dark hits: the first, and what follows it until the
+  // window ends.
+  void count(int64_t n, int64_t draw, double* charges) const {
+    for (int64_t i = 0; i < sensors_; ++i) {
+      const int64_t at = 4 * (draw * sensors_ + i);  // in the stream
+      const double light = std::min(light_[i], kMostLight);
+      const double z = light > kMostSummed ? normal(charge_stream_, n, at) : 0;
+      charges[i] = photoelectrons(light, fires_[i], z);
+      const double first = dark_time(i);
+      if (first == kNever) continue;
+      const double rest = options_.dark * (1 - first / options_.window);
+      charges[i] += 1 + photoelectrons(rest, charge_stream_.uniform(n, at + 2));
+    }
+  }
+
   void finish(int64_t n, int64_t draw, double* offset, double* times,
               const bool* hits) const {
     *offset = detector_.time_known()
@@ -85,15 +107,16 @@ class EventSource {
                   : options_.window * offset_stream_.uniform(n, draw);
     for (int64_t i = 0; i < sensors_; ++i) {
       if (options_.jitter > 0 && times[i] < kNever) {
-        times[i] += options_.jitter * normal(n, draw * sensors_ + i);
+        times[i] += options_.jitter *
+                    normal(jitter_stream_, n, 2 * (draw * sensors_ + i));
       }
       times[i] = hits[i] ? std::min(times[i], dark_time(i)) + *offset : 0;
     }
   }
 
-  double normal(int64_t n, int64_t index) const {
+  static double normal(const RandomStream& stream, int64_t n, int64_t index) {
     std::array<double, 2> u;
-    jitter_stream_.fill(n, 2 * index, u);
+    stream.fill(n, index, u);
     return std::sqrt(-2 * std::log1p(-u[0])) *
            std::cos(2 * std::numbers::pi * u[1]);
   }
@@ -103,9 +126,10 @@ class EventSource {
   int64_t sensors_;
   const double* position_;
   RandomStream vertex_stream_, light_stream_, dark_stream_, jitter_stream_,
-      offset_stream_;
+      offset_stream_, charge_stream_;
   Point vertex_{};
   std::vector<double> fires_, dark_;  // uniform numbers of the present flash
+  std::vector<double> light_;         // its λ at each sensor
 };
 
 }  // namespace
@@ -122,10 +146,15 @@ Events draw_events(const Detector& detector, int64_t seed, int64_t begin,
                 torch::empty({count}, torch::kFloat64),
                 torch::empty({count, sensors}, torch::kFloat64),
                 torch::empty({count, sensors}, torch::kBool)};
+  if (detector.options().charge) {
+    events.charges = torch::empty({count, sensors}, torch::kFloat64);
+  }
   auto* vertices = events.vertices.data_ptr<double>();
   auto* offsets = events.offsets.data_ptr<double>();
   auto* times = events.times.data_ptr<double>();
   auto* hits = events.hits.data_ptr<bool>();
+  auto* charges =
+      detector.options().charge ? events.charges.data_ptr<double>() : nullptr;
   std::atomic<int64_t> drawn = 0;
   std::atomic<bool> failed = false;
   const int64_t grain = std::max<int64_t>(1, 4096 / sensors);
@@ -133,8 +162,10 @@ Events draw_events(const Detector& detector, int64_t seed, int64_t begin,
     EventSource source(detector, seed);
     int64_t draws = 0;
     for (int64_t k = from; k < to && !failed; ++k) {
-      const int64_t took = source.draw(begin + k, vertices + 3 * k, offsets + k,
-                                       times + sensors * k, hits + sensors * k);
+      const int64_t took =
+          source.draw(begin + k, vertices + 3 * k, offsets + k,
+                      times + sensors * k, hits + sensors * k,
+                      charges == nullptr ? nullptr : charges + sensors * k);
       if (took == 0) failed = true;
       draws += took;
     }

@@ -14,6 +14,9 @@ struct Events {
   torch::Tensor hits;      // (N, S) bool
   // Flashes that were drawn for these N, those below the trigger included.
   int64_t drawn = 0;
+  // (N, S) photoelectrons, 0 where not hit; undefined if the detector reports
+  // none.
+  torch::Tensor charges = {};
 
   int64_t size() const { return vertices.size(0); }
   // The fraction of flashes that reach the trigger.
@@ -24,9 +27,9 @@ struct Events {
 
 // Events [begin, begin + count) of the ensemble that `seed` names. Event n is
 // the same whatever begin, count and the number of threads are. A flash below
-// the trigger is replaced by a new one, vertex included. Jitter and an unknown
-// event time leave vertices and hits as they are. NumericalError if 100 000
-// flashes in a row do not reach the trigger.
+// the trigger is replaced by a new one, vertex included. Jitter, an unknown
+// event time and charges leave vertices and hits as they are. NumericalError if
+// 100 000 flashes in a row do not reach the trigger.
 Events draw_events(const Detector& detector, int64_t seed, int64_t begin,
                    int64_t count);
 
