@@ -54,7 +54,16 @@ torch::Tensor checked_positions(const torch::Tensor& given, int64_t trigger) {
   return positions;
 }
 
-DetectorVolume box_around(const torch::Tensor& positions) {
+DetectorVolume box_beside(double x, double y, const Point& centre,
+                          const DetectorOptions& options) {
+  const double half = options.height / 2;
+  const bool below = options.side == PlaneSide::kBelow;
+  return DetectorVolume::box(
+      {centre[0], centre[1], centre[2] + (below ? -half : half)}, {x, y, half});
+}
+
+DetectorVolume box_around(const torch::Tensor& positions,
+                          const DetectorOptions& options) {
   const auto low = std::get<0>(positions.min(0)).contiguous();
   const auto high = std::get<0>(positions.max(0)).contiguous();
   Point centre, half;
@@ -63,11 +72,18 @@ DetectorVolume box_around(const torch::Tensor& positions) {
     const double to = high.data_ptr<double>()[k];
     centre[k] = (from + to) / 2;
     half[k] = (to - from) / 2;
+    const bool flat = k == 2 && half[k] <= 0;
+    if (flat && options.side != PlaneSide::kAuto) {
+      return box_beside(half[0], half[1], centre, options);
+    }
     if (half[k] <= 0) {
       throw DataError(fmt::format(
           "[detector] expected sensors that enclose a volume, got all at {} = "
           "{}",
-          "xyz"[k], from));
+          "xyz"[k], from),
+          flat ? "set detector.side=above or below, where events are, and "
+                 "detector.height"
+               : "");
     }
   }
   return DetectorVolume::box(centre, half);
@@ -77,8 +93,9 @@ DetectorVolume box_around(const torch::Tensor& positions) {
 
 void DetectorOptions::describe(config::Schema& s) {
   s.field("placement", placement,
-          {.help = "where the sensors are; file: at the positions in the file "
-                   "that the key sensors names"});
+          {.help = "where the sensors are; plane: a flat array of columns x "
+                   "rows; file: at the positions in the file that the key "
+                   "sensors names"});
   s.field("size", size,
           {.help = "side of the cube, or diameter of the cylinder",
            .unit = "m",
@@ -86,7 +103,10 @@ void DetectorOptions::describe(config::Schema& s) {
            .max = 1e6});
   s.field(
       "height", height,
-      {.help = "height of the cylinder", .unit = "m", .min = 1e-3, .max = 1e6});
+      {.help = "height of the cylinder, or of the volume on one side of a plane",
+       .unit = "m",
+       .min = 1e-3,
+       .max = 1e6});
   s.field("per_side", per_side,
           {.help = "n of n x n sensors on each face, for placement: faces",
            .min = 1,
@@ -127,9 +147,39 @@ void DetectorOptions::describe(config::Schema& s) {
   s.field("event_time", event_time,
           {.help = "known: events are at time 0; unknown: uniformly in the "
                    "window"});
+  describe_later(s);
+}
+
+void DetectorOptions::describe_later(config::Schema& s) {
   s.field("charge", charge,
           {.help = "sensors report how many photoelectrons they counted, and "
                    "models read it",
+           .later = true});
+  s.field("columns", columns,
+          {.help = "sensors along x, for placement: plane",
+           .min = 2,
+           .max = 1000,
+           .later = true});
+  s.field("rows", rows,
+          {.help = "sensors along y, for placement: plane",
+           .min = 2,
+           .max = 1000,
+           .later = true});
+  s.field("spacing", spacing,
+          {.help = "distance between neighbours of a plane",
+           .unit = "m",
+           .min = 1e-3,
+           .max = 1e6,
+           .later = true});
+  s.field("plane_z", plane_z,
+          {.help = "height z of a plane of sensors",
+           .unit = "m",
+           .min = -1e6,
+           .max = 1e6,
+           .later = true});
+  s.field("side", side,
+          {.help = "on which side of a plane of sensors the events are; auto: "
+                   "above",
            .later = true});
 }
 
@@ -140,6 +190,7 @@ void DetectorOptions::validate() const {
   if (placement == Placement::kCylinder) {
     count = cylinder_counts(size, height, sensors).total();
   }
+  if (placement == Placement::kPlane) count = columns * rows;
   if (trigger > count) {
     throw ConfigError(
         "detector.trigger",
@@ -175,6 +226,13 @@ Detector make_detector(const DetectorOptions& options) {
               to_tensor(cylinder_sensors(options.size, options.height,
                                          options.sensors)),
               DetectorVolume::cylinder(half, options.height / 2)};
+    case Placement::kPlane:
+      return {options,
+              to_tensor(plane_sensors(options.columns, options.rows,
+                                      options.spacing, options.plane_z)),
+              box_beside(options.spacing * static_cast<double>(options.columns) / 2,
+                         options.spacing * static_cast<double>(options.rows) / 2,
+                         {0, 0, options.plane_z}, options)};
     case Placement::kFile:
       break;
   }
@@ -192,7 +250,7 @@ Detector make_detector(const DetectorOptions& options,
   }
   options.validate();
   const auto checked = checked_positions(positions, options.trigger);
-  return {options, checked, box_around(checked)};
+  return {options, checked, box_around(checked, options)};
 }
 
 }  // namespace propagator::physics

@@ -7,9 +7,10 @@
 
 namespace propagator::physics {
 
-enum class Placement { kCorners, kFaces, kCylinder, kFile };
+enum class Placement { kCorners, kFaces, kCylinder, kFile, kPlane };
 enum class Efficiency { kStated, kPublished };
 enum class EventTime { kKnown, kUnknown };
+enum class PlaneSide { kAuto, kAbove, kBelow };
 
 inline constexpr double kLightSpeed = 0.299792458;  // in vacuum, m/ns
 
@@ -38,10 +39,17 @@ struct DetectorOptions {
   int64_t trigger = 4;
   EventTime event_time = EventTime::kKnown;
   bool charge = false;
+  int64_t columns = 8, rows = 8;
+  double spacing = 2;
+  double plane_z = 0;
+  PlaneSide side = PlaneSide::kAuto;
 
   void describe(config::Schema& schema);
   // ConfigError if the fields contradict one another.
   void validate() const;
+
+ private:
+  void describe_later(config::Schema& schema);  // charge and plane
 };
 
 class Detector {
@@ -55,6 +63,10 @@ class Detector {
   int64_t sensors() const { return positions_.size(0); }
   // Events are uniform in it.
   const DetectorVolume& volume() const { return volume_; }
+  // The same with a volume that holds `points` (N, 3) too.
+  Detector holding(const torch::Tensor& points) const {
+    return {options_, positions_, volume_.holding(points)};
+  }
   double light_speed() const { return kLightSpeed / options_.index; }  // m/ns
   bool time_known() const { return options_.event_time == EventTime::kKnown; }
 
@@ -75,11 +87,18 @@ class Detector {
 // Sensors on the surface of the cube of side `size` (8 on corners, 6·per_side²
 // on faces) or of the upright cylinder of diameter `size` and height `height`
 // (cylinder_counts(…).total() of them, 300 of 300 by default), both about the
-// origin; see sensor_placement.h.
+// origin; or columns × rows of them on the plane z = plane_z, and events in the
+// box of height `height` that stands on it, or hangs below it, over all squares
+// of side `spacing`; see sensor_placement.h.
+//
+// Hits on a plane are the same for an event and for its mirror image in the
+// plane. Only one of the two is in the volume, which is what decides.
 Detector make_detector(const DetectorOptions& options);
 // For placement `file`: sensors at `positions` (S, 3) in m; the volume is the
-// box that just holds them. DataError if they are not finite, if two are alike,
-// if they are fewer than the trigger or enclose no volume.
+// box that just holds them or, if they are all at one z and `side` is above or
+// below, the box of height `height` on that side of them. DataError if they are
+// not finite, if two are alike, if they are fewer than the trigger or enclose
+// no volume.
 Detector make_detector(const DetectorOptions& options,
                        const torch::Tensor& positions);
 
@@ -94,7 +113,15 @@ struct Names<physics::Placement> {
       {kCorners, "corners"},
       {kFaces, "faces"},
       {kCylinder, "cylinder"},
-      {kFile, "file"}};
+      {kFile, "file"},
+      {kPlane, "plane"}};
+};
+
+template <>
+struct Names<physics::PlaneSide> {
+  using enum physics::PlaneSide;
+  static constexpr std::pair<physics::PlaneSide, const char*> all[] = {
+      {kAuto, "auto"}, {kAbove, "above"}, {kBelow, "below"}};
 };
 
 template <>

@@ -64,6 +64,23 @@ torch::Tensor DetectorVolume::inside(const torch::Tensor& points) const {
   return result;
 }
 
+DetectorVolume DetectorVolume::holding(const torch::Tensor& points) const {
+  if (inside(points).all().item<bool>()) return *this;
+  const auto x = points.to(torch::kCPU, torch::kFloat64).contiguous();
+  const auto* p = x.data_ptr<double>();
+  Point centre, half;
+  for (int k = 0; k < 3; ++k) {
+    double low = centre_[k] - half_[k], high = centre_[k] + half_[k];
+    for (int64_t n = 0; n < x.size(0); ++n) {
+      low = std::min(low, p[3 * n + k]);
+      high = std::max(high, p[3 * n + k]);
+    }
+    centre[k] = (low + high) / 2;
+    half[k] = (high - low) / 2;
+  }
+  return box(centre, half);
+}
+
 Point DetectorVolume::confine(const Point& point) const {
   Point near;
   for (int k = 0; k < 3; ++k) {

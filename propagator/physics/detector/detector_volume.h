@@ -25,6 +25,10 @@ class DetectorVolume {
   // to one another; returns how many.
   int walls(const Point& point, std::array<Point, 3>& normals) const;
 
+  // This volume, if it holds all `points` (N, 3), or else the smallest box that
+  // holds it and them.
+  DetectorVolume holding(const torch::Tensor& points) const;
+
   const Point& centre() const { return centre_; }
   // From the centre to the walls along x, y and z.
   const Point& half() const { return half_; }

@@ -47,6 +47,21 @@ std::vector<Point> face_sensors(double half, int64_t per_side) {
   return points;
 }
 
+std::vector<Point> plane_sensors(int64_t columns, int64_t rows, double spacing,
+                                 double z) {
+  std::vector<Point> points;
+  const auto middle = [&](int64_t k, int64_t count) {
+    return spacing * (static_cast<double>(k) -
+                      static_cast<double>(count - 1) / 2);
+  };
+  for (int64_t j = 0; j < rows; ++j) {
+    for (int64_t i = 0; i < columns; ++i) {
+      points.push_back({middle(i, columns), middle(j, rows), z});
+    }
+  }
+  return points;
+}
+
 CylinderCounts cylinder_counts(double diameter, double height,
                                int64_t sensors) {
   const double barrel = pi * diameter * height;

@@ -16,6 +16,11 @@ std::vector<Point> corner_sensors(double half);
 // squares.
 std::vector<Point> face_sensors(double half, int64_t per_side);
 
+// columns × rows on the plane at height z, in the middles of equal squares of
+// side `spacing`.
+std::vector<Point> plane_sensors(int64_t columns, int64_t rows, double spacing,
+                                 double z);
+
 // How many sensors cover an upright cylinder evenly, about `sensors` in all:
 // with the spacing p = √(surface / sensors), height / p rings of π diameter / p
 // on the barrel and (π diameter² / 4) / p² on each cap, rounded, at least 1.
