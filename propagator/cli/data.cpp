@@ -216,6 +216,8 @@ void add_data_generate(CLI::App& verb, Action& action) {
       "Examples:\n"
       "  propagator data generate forecast/quick --out plates.h5 "
       "-s data.cases=100\n"
+      "  propagator data generate locate/corners-jitter --out events.csv "
+      "-s data.events=1000\n"
       "  propagator data generate wake --out wake.h5        # Re = 100\n"
       "  propagator data generate wake --out coarse.npz -s wake.modes=32 "
       "-s wake.rings=97 \\\n"
@@ -223,7 +225,8 @@ void add_data_generate(CLI::App& verb, Action& action) {
   make->add_option("name", o->name,
                    "A simulator, a YAML file, or a name from `list`")
       ->required();
-  make->add_option("-o,--out", o->file, ".h5 or .npz")->required();
+  make->add_option("-o,--out", o->file, ".h5 or .npz, or .csv of events")
+      ->required();
   make->add_flag("--force", o->force, "Replace the file");
   o->overrides.add_to(*make, Overrides::Subject::kModel);
   make->callback([o, &action] { action = [o] { return generate(*o); }; });

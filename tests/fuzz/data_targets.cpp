@@ -11,6 +11,7 @@
 #include "propagator/data/npz.h"
 #include "propagator/data/safetensors.h"
 #include "propagator/data/tensor_file.h"
+#include "propagator/tasks/locate/event_table.h"
 
 namespace propagator::fuzz {
 namespace {
@@ -54,6 +55,31 @@ void read_csv_text(const std::string& bytes) {
 std::vector<std::string> csv_seeds() {
   return {"x,t,u\n0,1,2.5\n-1e-3,+4,5e10\n", "x,u\n1,\n2,nan\n",
           "\xef\xbb\xbf\"a, b\" , \"say \"\"c\"\"\"\r\n 1 , 2 \r\n3,4\r\n"};
+}
+
+// Events of a detector with charges and places, sensors by their places.
+void read_event_file(const std::string& bytes) {
+  physics::DetectorOptions options;
+  options.charge = true;
+  options.trigger = 1;
+  auto layout = tasks::layout_of(physics::make_detector(options), true);
+  layout.vertex = true;
+  const auto events =
+      tasks::read_events(scratch_file("events.csv", bytes), layout);
+  expect(torch::equal(events.charges > 0, events.hits),
+         "a charge exactly where there is a hit");
+  expect(torch::isfinite(events.vertices).all().item<bool>(),
+         "a place for every event");
+  expect(events.hits.any(1).all().item<bool>(), "a hit in every event");
+}
+
+std::vector<std::string> event_seeds() {
+  const std::string names =
+      "event,sensor_x,sensor_y,sensor_z,time,charge,x,y,z\n";
+  return {names +
+              "1,5,5,5,40,2,0,1,2\n1,5,5,-5,41.5,1,0,1,2\n"
+              "-7,-5,5,5,0,13,4.5,1e-3,2\n",
+          names + "3,-5,-5,-5,4,0.5,1,1,1\n"};
 }
 
 void read_tensors(const fs::path& path) {
@@ -149,6 +175,7 @@ std::vector<Target> data_targets(const fs::path& source) {
   std::vector<Target> targets{
       {"safetensors", read_safetensors, safetensors_seeds},
       {"csv", read_csv_text, csv_seeds},
+      {"events", read_event_file, event_seeds},
       {"hdf5",
        [](const std::string& bytes) {
          read_tensors(scratch_file("fuzz.h5", bytes));

@@ -185,10 +185,7 @@ std::vector<NamedFigure> Locate::draw_rows(
 void Locate::draw_event(models::Locator& model, int64_t index,
                         report::Report& report) const {
   const auto& all = sample(data::Split::kTest);
-  const Sample one{all.vertices.slice(0, index, index + 1),
-                   all.times.slice(0, index, index + 1),
-                   all.hits.slice(0, index, index + 1)};
-  const auto located = locate(model, one);
+  const auto located = locate(model, all.slice(index, index + 1));
   const auto truth = test_events_.vertices[index];
   const auto hits = test_events_.hits[index];
   report::Scene scene{
@@ -217,8 +214,7 @@ void Locate::draw_attention(models::Locator& model,
   model.observe([&](int64_t, const Tensor& weights) {
     layers.push_back(weights.mean(0).to(torch::kCPU, torch::kFloat64));
   });
-  locate(model, {all.vertices.slice(0, 0, count), all.times.slice(0, 0, count),
-                 all.hits.slice(0, 0, count)});
+  locate(model, all.slice(0, count));
   model.observe({});
   if (layers.empty()) return;
   const auto heads = static_cast<double>(layers.front().size(0));

@@ -3,24 +3,22 @@
 #include <fmt/format.h>
 #include <torch/utils.h>
 
+#include <algorithm>
+
 #include "propagator/core/error.h"
-#include "propagator/tasks/locate/event_table.h"
+#include "propagator/data/named_table.h"
 
 namespace propagator::tasks {
 
 using models::as_locator;
 using torch::Tensor;
 
-namespace {
-
-// Where the events of a split begin in the ensemble of a seed; training has all
-// before them.
-constexpr int64_t kValidationBegin = int64_t{1} << 40;
-constexpr int64_t kTestBegin = int64_t{1} << 41;
-
-}  // namespace
-
 void LocateDataOptions::describe(config::Schema& s) {
+  s.field("file", file,
+          {.help = "file of hits with the events' places, to train and test on "
+                   "in place of simulated ones; .csv, .h5, .npz or .mat",
+           .file = true,
+           .later = true});
   s.field("events", events, {.help = "how many events to train on", .min = 1});
   s.field("validation", validation,
           {.help = "how many events validation uses",
@@ -82,14 +80,23 @@ void Locate::validate() {
   detector_options_.validate();
   const bool from_file =
       detector_options_.placement == physics::Placement::kFile;
-  if (from_file == sensors_file_.empty()) {
-    throw ConfigError("sensors",
-                      from_file ? "detector.placement: file needs one"
-                                : "only detector.placement: file reads one");
+  if (has_file()) data::expect_table(data_options_.file);
+  if (from_file == sensors_file_.empty() && !(by_place() && has_file())) {
+    throw ConfigError(
+        "sensors",
+        from_file ? "detector.placement: file needs one"
+                  : "only detector.placement: file reads one",
+        from_file ? "name a file with x, y, z, or a data.file with sensor_x, "
+                    "sensor_y, sensor_z"
+                  : "");
   }
-  detector_ = from_file ? physics::make_detector(detector_options_,
-                                                 read_sensors(sensors_file_))
-                        : physics::make_detector(detector_options_);
+  if (from_file) {
+    detector_ = physics::make_detector(
+        detector_options_, by_place() ? read_sensor_places(data_options_.file)
+                                      : read_sensors(sensors_file_));
+  } else {
+    detector_ = physics::make_detector(detector_options_);
+  }
   model_options_->validate(shape());
   const int64_t unknowns = detector().time_known() ? 3 : 4;
   if (eval_options_.classical > 0 && detector_options_.trigger < unknowns) {
@@ -109,18 +116,26 @@ void Locate::validate() {
 }
 
 std::vector<config::UnusedOption> Locate::unused_options() const {
-  return model_options_->unused_options();
-}
-
-std::vector<std::string> Locate::inspect() {
-  const auto events = physics::draw_events(detector(), 0, 0, 10000);
-  const auto hits = events.hits.sum(1).to(torch::kFloat64);
-  return {fmt::format("{} sensors, light at {:.4g} m/ns", detector().sensors(),
-                      detector().light_speed()),
-          fmt::format("{:.3g} % of flashes reach the trigger of {} hits; then "
-                      "{:.3g} sensors fire in the mean",
-                      100 * events.triggered(), detector_options_.trigger,
-                      hits.mean().item<double>())};
+  auto unused = model_options_->unused_options();
+  const auto add = [&](std::initializer_list<const char*> keys,
+                       const char* why) {
+    for (const char* key : keys) unused.push_back({key, why});
+  };
+  const auto placement = detector_options_.placement;
+  if (placement != physics::Placement::kPlane) {
+    add({"detector.columns", "detector.rows", "detector.spacing",
+         "detector.plane_z"},
+        "only placement: plane has it");
+    if (placement != physics::Placement::kFile) {
+      add({"detector.side"}, "only sensors on a plane have a side");
+    }
+  }
+  if (has_file()) {
+    add({"data.events", "data.validation", "data.resample_every",
+         "eval.events"},
+        "a file has as many events as it has");
+  }
+  return unused;
 }
 
 std::string Locate::mode() const {
@@ -130,56 +145,19 @@ std::string Locate::mode() const {
 }
 
 models::DetectorShape Locate::shape() const {
+  const auto& half = detector().volume().half();
+  const bool flat = detector_options_.placement == physics::Placement::kPlane;
   return {.sensors = detector().sensors(),
-          .size = detector_options_.size,
+          .size = flat ? 2 * *std::ranges::max_element(half)
+                       : detector_options_.size,
           .light_speed = detector().light_speed(),
-          .event_time_known = detector().time_known()};
+          .event_time_known = detector().time_known(),
+          .charge = detector_options_.charge};
 }
 
 bool Locate::by_likelihood() const {
   return loss_kind_ == LocateLoss::kLikelihood ||
          (loss_kind_ == LocateLoss::kAuto && model_options_->has_uncertainty());
-}
-
-physics::Events Locate::draw_split(data::Split split, int64_t round) const {
-  switch (split) {
-    case data::Split::kTrain:
-      return physics::draw_events(detector(), seed_,
-                                  round * data_options_.events,
-                                  data_options_.events);
-    case data::Split::kValidation:
-      return physics::draw_events(detector(), seed_, kValidationBegin,
-                                  data_options_.validation);
-    default:
-      return physics::draw_events(detector(), seed_, kTestBegin,
-                                  eval_options_.events);
-  }
-}
-
-Locate::Sample Locate::to_device(const physics::Events& events) const {
-  const auto options = runtime_.options();
-  return {events.vertices.to(options), events.times.to(options),
-          events.hits.to(runtime_.device)};
-}
-
-void Locate::prepare(int64_t seed, const Runtime& runtime) {
-  seed_ = seed;
-  runtime_ = runtime;
-  round_ = 0;
-  sensors_ = detector().positions().to(runtime.options());
-  test_events_ = draw_split(data::Split::kTest, 0);
-  samples_.clear();
-  samples_[data::Split::kTest] = to_device(test_events_);
-  for (const auto split : {data::Split::kTrain, data::Split::kValidation}) {
-    samples_[split] = to_device(draw_split(split, 0));
-  }
-}
-
-const Locate::Sample& Locate::sample(data::Split split) const {
-  const auto found = samples_.find(split);
-  if (found != samples_.end()) return found->second;
-  throw UsageError("[locate] expected the split train, validation or test",
-                   "events are simulated: there is no file of all of them");
 }
 
 std::shared_ptr<torch::nn::Module> Locate::make_model() const {
@@ -190,29 +168,11 @@ void Locate::initialise(torch::nn::Module& model, int64_t seed) const {
   as_locator(model).initialise(seed);
 }
 
-void Locate::begin_step(torch::nn::Module&, int64_t step) {
-  if (data_options_.resample_every == 0) return;
-  const int64_t round = step / data_options_.resample_every;
-  if (round == round_) return;
-  const auto fresh = to_device(draw_split(data::Split::kTrain, round));
-  auto& events = samples_.at(data::Split::kTrain);
-  // In place: a graph of the step reads them there.
-  events.vertices.copy_(fresh.vertices);
-  events.times.copy_(fresh.times);
-  events.hits.copy_(fresh.hits);
-  round_ = round;
-}
-
-int64_t Locate::size(data::Split split) const { return sample(split).size(); }
-
 train::Loss Locate::loss(torch::nn::Module& module, data::Split split,
                          const Tensor& positions) {
-  const auto& events = sample(split);
-  const auto at = positions.to(runtime_.device);
-  const auto truth = events.vertices.index_select(0, at);
-  const auto located =
-      as_locator(module).forward({events.times.index_select(0, at),
-                                  events.hits.index_select(0, at), sensors_});
+  const auto events = sample(split).select(positions.to(runtime_.device));
+  const auto& truth = events.vertices;
+  const auto located = as_locator(module).forward(events.seen_by(sensors_));
   const auto squares = (located.position - truth).square().mean();
   const auto resolution = squares.detach().sqrt();
   if (!by_likelihood()) {
@@ -237,10 +197,12 @@ TaskKind locate_kind() {
           },
       .models = helps_of(models::locators()),
       .files =
-          "INPUT has a row for each hit: `event`, `sensor` (from 1) and "
-          "`time` (ns);\nOUTPUT gets `event`, `x`, `y`, `z` (m) and, if "
-          "the model gives them, their errors.\n  propagator predict "
-          "runs/corners --input hits.csv --output places.csv"};
+          "INPUT has a row for each hit: `event`, `sensor` (from 1; or "
+          "`sensor_x`, `sensor_y`,\n`sensor_z` if it was trained so), `time` "
+          "(ns) and, with detector.charge, `charge`;\nOUTPUT gets `event`, "
+          "`x`, `y`, `z` (m) and, if the model gives them, their errors.\n"
+          "  propagator predict runs/corners --input hits.csv --output "
+          "places.csv"};
 }
 
 }  // namespace propagator::tasks

@@ -3,6 +3,7 @@
 #include "propagator/models/locator.h"
 #include "propagator/physics/detector/event_fit.h"
 #include "propagator/tasks/drawing.h"
+#include "propagator/tasks/locate/event_table.h"
 #include "propagator/tasks/registry.h"
 
 namespace propagator::tasks {
@@ -14,6 +15,7 @@ enum class LocateLoss { kAuto, kSquares, kLikelihood };
 enum class LocateMetric { kMedian, kResolution };
 
 struct LocateDataOptions {
+  std::string file;
   int64_t events = 32000;
   int64_t validation = 4000;
   int64_t resample_every = 0;
@@ -39,9 +41,9 @@ inline constexpr FitName kFits[] = {
     {"maximum_likelihood", "maximum likelihood"}};
 
 // Task `locate`: given which sensors of a detector fired, and when, where was
-// the event? From the detector lecture. Events are simulated; classical fits of
-// the same events stand beside the network's answers.
-class Locate : public Task, public Drawing {
+// the event? From the detector lecture. Events are simulated, or those of a
+// file; classical fits of the same events stand beside the network's answers.
+class Locate : public Task, public Drawing, public DataWriter {
  public:
   explicit Locate(std::unique_ptr<models::LocatorOptions> model);
 
@@ -70,14 +72,25 @@ class Locate : public Task, public Drawing {
   std::vector<NamedFigure> draw_rows(
       std::span<const ReproducedRow> rows) const override;
 
+  // The simulated events to train on, as a table of hits (event_table.h).
+  std::string write_data(const std::string& path, int64_t seed,
+                         const Runtime& runtime,
+                         const std::string& note) const override;
+
   const physics::Detector& detector() const { return *detector_; }
 
  private:
   // Events on the device that uses them.
   struct Sample {
     torch::Tensor vertices, times, hits;  // (N, 3), (N, S), (N, S)
+    torch::Tensor charges;                // (N, S), or undefined
 
     int64_t size() const { return vertices.size(0); }
+    Sample slice(int64_t from, int64_t to) const;
+    Sample select(const torch::Tensor& places) const;
+    models::Hits seen_by(const torch::Tensor& sensors) const {
+      return {times, hits, sensors, charges};
+    }
   };
 
   // Events by how many sensors they hit, and by their shell about the centre.
@@ -87,7 +100,15 @@ class Locate : public Task, public Drawing {
   static constexpr int64_t kRadii = 8;  // shells, of equal thickness
 
   models::DetectorShape shape() const;
-  // Events of a split; for training those of the round.
+  bool has_file() const { return !data_options_.file.empty(); }
+  // Whether a file of hits names sensors by their places.
+  bool by_place() const {
+    return detector_options_.placement == physics::Placement::kFile &&
+           sensors_file_.empty();
+  }
+  EventTable read_file() const;
+  void prepare_file();
+  // Simulated events of a split; for training those of the round.
   physics::Events draw_split(data::Split split, int64_t round) const;
   Sample to_device(const physics::Events& events) const;
   const Sample& sample(data::Split split) const;

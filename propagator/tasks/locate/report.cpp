@@ -30,9 +30,13 @@ double seconds_of(const std::function<void()>& work) {
 }
 
 physics::Events first_of(const physics::Events& events, int64_t count) {
-  return {events.vertices.slice(0, 0, count), events.offsets.slice(0, 0, count),
-          events.times.slice(0, 0, count), events.hits.slice(0, 0, count),
-          events.drawn};
+  return {
+      events.vertices.slice(0, 0, count),
+      events.offsets.slice(0, 0, count),
+      events.times.slice(0, 0, count),
+      events.hits.slice(0, 0, count),
+      events.drawn,
+      events.charges.defined() ? events.charges.slice(0, 0, count) : Tensor()};
 }
 
 }  // namespace
@@ -43,9 +47,11 @@ Located locate_all(models::Locator& model, const models::Hits& hits,
   const PrecisionScope scope(runtime);
   std::vector<Tensor> positions, factors;
   for (int64_t n = 0; n < hits.times.size(0); n += batch) {
-    const auto part = [&](const Tensor& x) { return x.slice(0, n, n + batch); };
-    const auto located =
-        model.forward({part(hits.times), part(hits.hit), hits.positions});
+    const auto part = [&](const Tensor& x) {
+      return x.defined() ? x.slice(0, n, n + batch) : x;
+    };
+    const auto located = model.forward(
+        {part(hits.times), part(hits.hit), hits.positions, part(hits.charges)});
     positions.push_back(located.position.to(torch::kCPU, torch::kFloat64));
     if (located.factor.defined()) {
       factors.push_back(located.factor.to(torch::kCPU, torch::kFloat64));
@@ -56,8 +62,8 @@ Located locate_all(models::Locator& model, const models::Hits& hits,
 }
 
 Located Locate::locate(models::Locator& model, const Sample& events) const {
-  return locate_all(model, {events.times, events.hits, sensors_},
-                    eval_options_.batch, runtime_);
+  return locate_all(model, events.seen_by(sensors_), eval_options_.batch,
+                    runtime_);
 }
 
 double Locate::rate_of(models::Locator& model, const Sample& events) const {
@@ -125,6 +131,9 @@ void Locate::add_medians(const std::string& key, const Tensor& error,
 void Locate::add_fits(const Classes& classes, int64_t count,
                       json& result) const {
   const auto events = first_of(test_events_, count);
+  if (detector_options_.charge) {
+    result["likelihood_uses_charge"] = physics::uses_charges(detector());
+  }
   const std::pair<FitName, decltype(&physics::least_squares)> fits[] = {
       {kFits[0], physics::least_squares},
       {kFits[1], physics::maximum_likelihood}};
@@ -178,6 +187,14 @@ std::vector<std::string> remarks_of(const json& numbers) {
       "{} events; resolution is the mean over batches of {} of the root mean "
       "square of a coordinate, the others are of the distance",
       numbers.at("events").get<int64_t>(), kLectureBatch)};
+  if (const auto found = numbers.find("likelihood_uses_charge");
+      found != numbers.end()) {
+    remarks.push_back(fmt::format(
+        "the network reads charges; least squares reads hit times alone, "
+        "maximum likelihood times, which sensors fired{}",
+        found->get<bool>() ? " and charges"
+                           : ", and no charges, since there are dark hits"));
+  }
   if (!numbers.contains("pulls")) return remarks;
   const auto& pulls = numbers.at("pulls");
   const auto sigma = pulls.at("sigma").get<std::vector<double>>();

@@ -14,12 +14,12 @@ constexpr const char* kAxes[] = {"x", "y", "z"};
 class LocateSurrogate : public Surrogate {
  public:
   LocateSurrogate(std::shared_ptr<torch::nn::Module> model,
-                  const physics::Detector& detector, bool has_uncertainty,
+                  const EventLayout& layout, bool has_uncertainty,
                   int64_t batch, const Runtime& runtime)
       : model_(std::move(model)),
         locator_(models::as_locator(*model_)),
-        sensors_(detector.positions().to(runtime.options())),
-        trigger_(detector.options().trigger),
+        layout_(layout),
+        sensors_(layout.positions.to(runtime.options())),
         has_uncertainty_(has_uncertainty),
         batch_(batch),
         runtime_(runtime) {
@@ -27,9 +27,17 @@ class LocateSurrogate : public Surrogate {
   }
 
   std::vector<Port> inputs() const override {
-    return {{"event", {-1}, "of each hit: a whole number for its event"},
-            {"sensor", {-1}, "of each hit: a whole number, from 1"},
-            {"time", {-1}, "of each hit, in ns"}};
+    std::vector<Port> ports;
+    for (const auto& name : layout_.columns()) {
+      const char* meaning = "of each hit: where its sensor is, in m";
+      if (name == "event")
+        meaning = "of each hit: a whole number for its event";
+      if (name == "sensor") meaning = "of each hit: a whole number, from 1";
+      if (name == "time") meaning = "of each hit, in ns";
+      if (name == "charge") meaning = "of each hit, in photoelectrons";
+      ports.push_back({name, {-1}, meaning});
+    }
+    return ports;
   }
   std::vector<Port> outputs() const override {
     std::vector<Port> ports{{"event", {-1}, "as they first came"}};
@@ -42,13 +50,14 @@ class LocateSurrogate : public Surrogate {
   }
 
   NamedTensors apply(const NamedTensors& inputs) const override {
-    const auto hits = data::stack_points(inputs, {"event", "sensor", "time"});
-    const auto events =
-        make_events(hits.flatten(0, -2), sensors_.size(0), trigger_);
-    const auto located = locate_all(locator_,
-                                    {events.times.to(runtime_.options()),
-                                     events.hits.to(runtime_.device), sensors_},
-                                    batch_, runtime_);
+    const auto rows = data::stack_points(inputs, layout_.columns());
+    const auto events = make_events(rows.flatten(0, -2), layout_);
+    models::Hits hits{events.times.to(runtime_.options()),
+                      events.hits.to(runtime_.device), sensors_};
+    if (events.charges.defined()) {
+      hits.charges = events.charges.to(runtime_.options());
+    }
+    const auto located = locate_all(locator_, hits, batch_, runtime_);
     if (!torch::isfinite(located.position).all().item<bool>()) {
       throw NumericalError("[predict] an answer is not finite",
                            "are the times like those of the training, in ns?");
@@ -66,8 +75,8 @@ class LocateSurrogate : public Surrogate {
  private:
   std::shared_ptr<torch::nn::Module> model_;
   models::Locator& locator_;
+  EventLayout layout_;
   torch::Tensor sensors_;  // (S, 3)
-  int64_t trigger_;
   bool has_uncertainty_;
   int64_t batch_;
   Runtime runtime_;
@@ -77,9 +86,9 @@ class LocateSurrogate : public Surrogate {
 
 std::unique_ptr<Surrogate> Locate::surrogate(
     std::shared_ptr<torch::nn::Module> model, const Runtime& runtime) const {
-  return std::make_unique<LocateSurrogate>(std::move(model), detector(),
-                                           model_options_->has_uncertainty(),
-                                           eval_options_.batch, runtime);
+  return std::make_unique<LocateSurrogate>(
+      std::move(model), layout_of(detector(), by_place()),
+      model_options_->has_uncertainty(), eval_options_.batch, runtime);
 }
 
 }  // namespace propagator::tasks

@@ -21,7 +21,7 @@ EventTable events_of(const std::vector<std::array<double, 3>>& rows) {
       all[static_cast<int64_t>(n)][static_cast<int64_t>(k)] = rows[n][k];
     }
   }
-  return make_events(all, /*sensors=*/8, /*trigger=*/2);
+  return make_events(all, {.positions = torch::zeros({8, 3}), .trigger = 2});
 }
 
 TEST(TasksEventTable, ReadsHitsInAnyOrder) {
@@ -44,8 +44,8 @@ TEST(TasksEventTable, ASimulatedEventComesBack) {
   const auto places = torch::nonzero(events.hits).to(torch::kFloat64);
   const auto time = events.times.masked_select(events.hits);
   const auto table = make_events(
-      torch::stack({places.select(1, 0), places.select(1, 1) + 1, time}, 1), 8,
-      2);
+      torch::stack({places.select(1, 0), places.select(1, 1) + 1, time}, 1),
+      layout_of(detector, /*by_place=*/false));
   EXPECT_TRUE(torch::equal(table.times, events.times));
   EXPECT_TRUE(torch::equal(table.hits, events.hits));
 }
@@ -66,7 +66,7 @@ TEST(TasksEventTable, BadRowsAreNamed) {
       {{{1, 1, nan}, {1, 2, 3}}, "row 1: expected a time of 0 ns or more"},
       {{{1, 1, 2}, {1, 1, 3}}, "row 2: sensor 1 has fired in event 1 before"},
       {{{1, 1, 2}, {1, 2, 3}, {4, 3, 1}},
-       "event 4 has 1 hits, fewer than the trigger"},
+       "event 4 has 1 hits, fewer than the trigger of 2"},
   };
   for (const auto& [rows, text] : cases) {
     const auto message =
