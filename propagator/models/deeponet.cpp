@@ -104,6 +104,10 @@ void DeepOnet::take_shapes(const std::map<std::string, Tensor>& tensors,
   if (found->second.size(0) > 0) resize(found->second.size(0));
 }
 
+std::vector<std::string> DeepOnet::last_layer() const {
+  return {fmt::format("branch{}", options_.branch_layers), "bias"};
+}
+
 Jet DeepOnet::activated(const Jet& x) const {
   return options_.activation == DeepOnetActivation::kTanh ? autodiff::tanh(x)
                                                           : autodiff::gelu(x);

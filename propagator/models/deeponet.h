@@ -4,6 +4,7 @@
 
 #include "propagator/models/field_net.h"
 #include "propagator/nn/data_shaped.h"
+#include "propagator/nn/last_layer.h"
 #include "propagator/nn/unit_axes.h"
 
 namespace propagator::models {
@@ -36,7 +37,9 @@ struct DeepOnetOptions : FieldNetOptions {
 //   + (D + 1) W + (L - 1) (W + 1) W + (W + 1) K + F
 // parameters. Derivatives go through the trunk as jets; the branch does not
 // move with the points.
-class DeepOnet : public FieldNet, public nn::DataShaped {
+class DeepOnet : public FieldNet,
+                 public nn::DataShaped,
+                 public nn::HasLastLayer {
  public:
   DeepOnet(const DeepOnetOptions& options, const FieldDomain& domain);
 
@@ -48,6 +51,8 @@ class DeepOnet : public FieldNet, public nn::DataShaped {
   std::shared_ptr<void> hold() override;
   void take_shapes(const std::map<std::string, torch::Tensor>& tensors,
                    const std::string& prefix) override;
+  // That of the branch, whose answers weigh the functions of the point.
+  std::vector<std::string> last_layer() const override;
 
  private:
   // Makes room for so many branch inputs; false if there was.

@@ -5,6 +5,7 @@
 #include "propagator/models/field_net.h"
 #include "propagator/nn/data_shaped.h"
 #include "propagator/nn/grid_spline.h"
+#include "propagator/nn/last_layer.h"
 #include "propagator/nn/spectral_conv.h"
 
 namespace propagator::models {
@@ -42,7 +43,7 @@ struct FnoOptions : FieldNetOptions {
 //   (2 F + D + 1) W + L (2^D Π m · W² + (W + 1) W)
 //   + 4 (W + 1) W + (4 W + 1) F
 // parameters. Jets go through the splines; the grid is the same for all points.
-class Fno : public FieldNet, public nn::DataShaped {
+class Fno : public FieldNet, public nn::DataShaped, public nn::HasLastLayer {
  public:
   Fno(const FnoOptions& options, const FieldDomain& domain);
 
@@ -54,6 +55,7 @@ class Fno : public FieldNet, public nn::DataShaped {
   std::shared_ptr<void> hold() override;
   void take_shapes(const std::map<std::string, torch::Tensor>& tensors,
                    const std::string& prefix) override;
+  std::vector<std::string> last_layer() const override { return {"out"}; }
 
   // (n_1, …, n_D, F)
   torch::Tensor coefficients();

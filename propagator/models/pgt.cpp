@@ -109,9 +109,16 @@ PgtBlockImpl::PgtBlockImpl(const PgtBlockOptions& o)
 Tensor PgtBlockImpl::forward(const Tensor& tokens,
                              const nn::AttentionBias& bias) {
   const auto normed = nn::apply_norm(norm_, tokens);
-  return tokens + attention_->forward(normed, bias) +
-         nn::apply_linear(linear2_,
-                          torch::gelu(nn::apply_linear(linear1_, normed)));
+  const auto out =
+      tokens + attention_->forward(normed, bias) +
+      nn::apply_linear(linear2_,
+                       torch::gelu(nn::apply_linear(linear1_, normed)));
+  return adapter_.is_empty() ? out : adapter_->forward(out);
+}
+
+void PgtBlockImpl::add_adapter(int64_t width) {
+  adapter_ = register_module(nn::kAdapterName,
+                             nn::Adapter(linear1_->weight.size(1), width));
 }
 
 Pgt::Pgt(const PgtOptions& o, const FieldDomain& domain)

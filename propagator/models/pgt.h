@@ -7,6 +7,7 @@
 #include <optional>
 
 #include "propagator/models/field_net.h"
+#include "propagator/nn/adapter.h"
 #include "propagator/nn/attention.h"
 #include "propagator/nn/data_shaped.h"
 #include "propagator/nn/film.h"
@@ -49,16 +50,18 @@ struct PgtBlockOptions {
 
 // C + Attention(LN C) + W₂ gelu(W₁ LN C + b₁) + b₂, both of the same C,
 // (1, T, W) → (1, T, W).
-class PgtBlockImpl : public torch::nn::Module {
+class PgtBlockImpl : public torch::nn::Module, public nn::TakesAdapter {
  public:
   explicit PgtBlockImpl(const PgtBlockOptions& options);
   torch::Tensor forward(const torch::Tensor& tokens,
                         const nn::AttentionBias& bias);
+  void add_adapter(int64_t width) override;
 
  private:
   torch::nn::LayerNorm norm_;
   nn::MultiHeadAttention attention_;
   torch::nn::Linear linear1_, linear2_;
+  nn::Adapter adapter_{nullptr};
 };
 TORCH_MODULE(PgtBlock);
 

@@ -2,6 +2,7 @@
 
 #include "propagator/models/field_net.h"
 #include "propagator/nn/gabor.h"
+#include "propagator/nn/last_layer.h"
 #include "propagator/nn/unit_axes.h"
 
 namespace propagator::models {
@@ -25,7 +26,7 @@ struct WireOptions : FieldNetOptions {
 // has (D + 1) W + 2 (L - 1) (W + 1) W + (2 W + 1) F parameters: those of the
 // first layer are real. The imaginary bias of the last map has no effect and is
 // not there.
-class Wire : public FieldNet {
+class Wire : public FieldNet, public nn::HasLastLayer {
  public:
   Wire(const WireOptions& options, const FieldDomain& domain);
 
@@ -33,6 +34,9 @@ class Wire : public FieldNet {
   // Real and imaginary parts of weights and biases uniform on ±1/√n, with n
   // complex inputs, as the method has it.
   void initialise(int64_t seed) override;
+  std::vector<std::string> last_layer() const override {
+    return {"out_real", "out_imaginary"};
+  }
 
  private:
   std::vector<nn::GaborLayer> layers_;

@@ -47,20 +47,30 @@ torch::Tensor MultiHeadAttentionImpl::forward(const torch::Tensor& x,
   if (observer_) observer_(weights(x, bias), bias);
   const auto kernel = choose_attention_kernel(
       bias, {.x = x, .heads = options_.heads, .work = work});
-  if (kernel == AttentionKernel::kFoldedPrefix) {
-    return folded_attention(x, bias.prefix);
-  }
-  if (kernel == AttentionKernel::kPrefix) {
+  const bool folded = kernel == AttentionKernel::kFoldedPrefix;
+  if (folded && !has_prefix()) return folded_attention(x, bias.prefix);
+  if (folded || kernel == AttentionKernel::kPrefix) {
     return prefix_attention(x, bias.prefix);
   }
   const auto [q, k, v] = project(x);
   if (kernel == AttentionKernel::kGreen) {
-    return output_(merge(attend(q, k, v, bias)));
+    return output_(gather(attend(q, k, v, bias), q));
   }
-  return output_(merge(
+  return output_(gather(
       kernel == AttentionKernel::kCausal
           ? kernels::causal_attention(q, k, v, bias.prefix, bias.sees_itself)
-          : attention_reference(q, k, v, bias)));
+          : attention_reference(q, k, v, bias),
+      q));
+}
+
+torch::Tensor MultiHeadAttentionImpl::gather(const torch::Tensor& mixed,
+                                             const torch::Tensor& q) {
+  return merge(has_prefix() ? mixed + prefix_->forward(q) : mixed);
+}
+
+void MultiHeadAttentionImpl::add_prefix(int64_t tokens) {
+  prefix_ = register_module(
+      kPrefixName, LearnedPrefix(options_.width, options_.heads, tokens));
 }
 
 torch::Tensor MultiHeadAttentionImpl::weights(const torch::Tensor& x,
@@ -79,7 +89,8 @@ torch::Tensor MultiHeadAttentionImpl::prefix_attention(const torch::Tensor& x,
   const auto q = split(torch::linear(x, query()));
   const auto k = split(torch::linear(visible, key()));
   const auto v = split(torch::linear(visible, value()));
-  return output_(merge(attention_reference(q, k, v, AttentionBias::full())));
+  return output_(
+      gather(attention_reference(q, k, v, AttentionBias::full()), q));
 }
 
 torch::Tensor MultiHeadAttentionImpl::folded_attention(const torch::Tensor& x,
@@ -118,7 +129,7 @@ torch::Tensor MultiHeadAttentionImpl::step(const torch::Tensor& x,
   cache.length += count;
   const auto mixed =
       kernels::cached_attention(q, cache.keys, cache.values, cache.length);
-  return apply_linear(output_, merge(mixed));
+  return apply_linear(output_, gather(mixed, q));
 }
 
 }  // namespace propagator::nn

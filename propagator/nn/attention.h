@@ -8,6 +8,8 @@
 #include <functional>
 
 #include "propagator/nn/attention_kernel.h"
+#include "propagator/nn/learned_prefix.h"
+#include "propagator/nn/tuned_part.h"
 
 namespace propagator::nn {
 
@@ -29,7 +31,8 @@ struct AttentionOptions {
 //   forward(x, bias)  only the work the bias leaves, where a kernel knows it,
 //     or all of the T × T work: the reference;
 //   step(x, cache)    new tokens against everything cached before them.
-class MultiHeadAttentionImpl : public torch::nn::Module {
+// A fine-tuning may add learned keys and values (learned_prefix.h).
+class MultiHeadAttentionImpl : public torch::nn::Module, public TakesPrefix {
  public:
   explicit MultiHeadAttentionImpl(const AttentionOptions& options);
 
@@ -43,6 +46,9 @@ class MultiHeadAttentionImpl : public torch::nn::Module {
   const torch::Tensor& output_weight() const { return output_->weight; }
   int64_t heads() const { return options_.heads; }
 
+  void add_prefix(int64_t tokens) override;
+  bool has_prefix() const { return !prefix_.is_empty(); }
+
   // The softmax itself, computed plainly and only to be observed: (B, H, T,
   // K), where a visible prefix leaves K = prefix keys and other biases all T.
   torch::Tensor weights(const torch::Tensor& x, const AttentionBias& bias);
@@ -53,6 +59,9 @@ class MultiHeadAttentionImpl : public torch::nn::Module {
   bool observed() const { return static_cast<bool>(observer_); }
 
  private:
+  // What heads have mixed (B, H, T, D), with what queries find in the learned
+  // prefix: (B, T, C).
+  torch::Tensor gather(const torch::Tensor& mixed, const torch::Tensor& q);
   torch::Tensor prefix_attention(const torch::Tensor& x, int64_t prefix);
   torch::Tensor folded_attention(const torch::Tensor& x, int64_t prefix);
   // Queries, keys and values of x, each (B, H, T, D).
@@ -70,6 +79,7 @@ class MultiHeadAttentionImpl : public torch::nn::Module {
 
   AttentionOptions options_;
   torch::nn::Linear qkv_, output_;  // (C → 3 C), (C → C)
+  LearnedPrefix prefix_{nullptr};
   Observer observer_;
 };
 TORCH_MODULE(MultiHeadAttention);

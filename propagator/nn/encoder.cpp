@@ -26,8 +26,10 @@ torch::Tensor EncoderLayerImpl::forward(const torch::Tensor& x,
                                      .x = x,
                                      .heads = heads,
                                      .work = work});
-  if (attention_->observed() || kernel != AttentionKernel::kFusedLayer) {
-    return feed_forward(x + attention_->forward(norm1_(x), bias, work));
+  if (attention_->observed() || attention_->has_prefix() ||
+      kernel != AttentionKernel::kFusedLayer) {
+    return adapted(
+        feed_forward(x + attention_->forward(norm1_(x), bias, work)));
   }
   const LayerWeights weights{
       norm1_->weight,           norm1_->bias,
@@ -35,7 +37,12 @@ torch::Tensor EncoderLayerImpl::forward(const torch::Tensor& x,
       norm2_->weight,           norm2_->bias,
       linear1_->weight,         linear1_->bias,
       linear2_->weight,         linear2_->bias};
-  return fused_layer(x, weights, heads, bias, norm1_->options.eps());
+  return adapted(fused_layer(x, weights, heads, bias, norm1_->options.eps()));
+}
+
+void EncoderLayerImpl::add_adapter(int64_t width) {
+  adapter_ =
+      register_module(kAdapterName, Adapter(linear1_->weight.size(1), width));
 }
 
 torch::Tensor EncoderLayerImpl::feed_forward(const torch::Tensor& x) {

@@ -5,8 +5,10 @@
 
 #include <vector>
 
+#include "propagator/nn/adapter.h"
 #include "propagator/nn/attention.h"
 #include "propagator/nn/linear.h"
+#include "propagator/nn/tuned_part.h"
 
 namespace propagator::nn {
 
@@ -20,7 +22,8 @@ struct EncoderOptions {
 // One pre-norm layer, (B, T, C) → (B, T, C):
 //   x = x + Attention(LN x)
 //   x = x + W₂ relu(W₁ LN x + b₁) + b₂
-class EncoderLayerImpl : public torch::nn::Module {
+// and an adapter behind it, if a fine-tuning has added one.
+class EncoderLayerImpl : public torch::nn::Module, public TakesAdapter {
  public:
   explicit EncoderLayerImpl(const EncoderOptions& options);
 
@@ -28,15 +31,21 @@ class EncoderLayerImpl : public torch::nn::Module {
   torch::Tensor forward(const torch::Tensor& x, const AttentionBias& bias,
                         AttentionWork work = AttentionWork::kVisible);
   torch::Tensor step(const torch::Tensor& x, KeyValueCache& cache) {
-    return feed_forward(x + attention_->step(apply_norm(norm1_, x), cache));
+    return adapted(
+        feed_forward(x + attention_->step(apply_norm(norm1_, x), cache)));
   }
+  void add_adapter(int64_t width) override;
 
  private:
   torch::Tensor feed_forward(const torch::Tensor& x);
+  torch::Tensor adapted(const torch::Tensor& x) {
+    return adapter_.is_empty() ? x : adapter_->forward(x);
+  }
 
   torch::nn::LayerNorm norm1_, norm2_;
   MultiHeadAttention attention_;
   torch::nn::Linear linear1_, linear2_;
+  Adapter adapter_{nullptr};
 };
 TORCH_MODULE(EncoderLayer);
 

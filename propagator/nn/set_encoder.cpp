@@ -60,13 +60,17 @@ torch::Tensor SetEncoderLayerImpl::attention(const TokenSet& x, int64_t wanted,
   const auto kernel = choose_attention_kernel(
       bias,
       {.form = AttentionCase::Form::kSet, .x = qkv, .heads = options_.heads});
-  const auto mixed = kernel == AttentionKernel::kSet
-                         ? kernels::set_attention(qkv, {options_.heads, wanted,
-                                                        x.padding, factors})
-                         : attention_reference(part(0).narrow(2, 0, wanted),
-                                               part(1), part(2), bias, factors)
-                               .transpose(1, 2)
-                               .flatten(2);
+  const auto queries = part(0).narrow(2, 0, wanted);
+  auto mixed =
+      kernel == AttentionKernel::kSet
+          ? kernels::set_attention(qkv,
+                                   {options_.heads, wanted, x.padding, factors})
+          : attention_reference(queries, part(1), part(2), bias, factors)
+                .transpose(1, 2)
+                .flatten(2);
+  if (!prefix_.is_empty()) {
+    mixed = mixed + prefix_->forward(queries).transpose(1, 2).flatten(2);
+  }
   return attention_dropout_(apply_linear(output_, mixed));
 }
 
@@ -83,11 +87,20 @@ torch::Tensor SetEncoderLayerImpl::forward(const TokenSet& x, int64_t wanted,
   const auto own = x.tokens.narrow(1, 0, wanted);
   if (options_.norm == NormPlace::kAfter) {
     const auto y = apply_norm(norm1_, own + attention(x, wanted, observer));
-    return apply_norm(norm2_, y + feed_forward(y));
+    return adapted(apply_norm(norm2_, y + feed_forward(y)));
   }
   const auto y = own + attention({apply_norm(norm1_, x.tokens), x.padding},
                                  wanted, observer);
-  return y + feed_forward(apply_norm(norm2_, y));
+  return adapted(y + feed_forward(apply_norm(norm2_, y)));
+}
+
+void SetEncoderLayerImpl::add_adapter(int64_t width) {
+  adapter_ = register_module(kAdapterName, Adapter(options_.width, width));
+}
+
+void SetEncoderLayerImpl::add_prefix(int64_t tokens) {
+  prefix_ = register_module(
+      kPrefixName, LearnedPrefix(options_.width, options_.heads, tokens));
 }
 
 SetLayerWeights SetEncoderLayerImpl::weights() const {
@@ -97,7 +110,7 @@ SetLayerWeights SetEncoderLayerImpl::weights() const {
 }
 
 bool SetEncoderLayerImpl::packing_pays(const TokenSet& x) const {
-  if (options_.norm != NormPlace::kAfter ||
+  if (!prefix_.is_empty() || options_.norm != NormPlace::kAfter ||
       options_.activation != Activation::kRelu) {
     return false;
   }
@@ -123,8 +136,9 @@ torch::Tensor SetEncoderLayerImpl::forward_packed(
   factors.hidden =
       hidden_dropout_->factors_of_rows(rows, options_.feed_forward, type);
   factors.output = output_dropout_->factors_of_rows(rows, options_.width, type);
-  return fused_set_layer(x, sets, weights(), factors,
-                         {options_.heads, first, norm1_->options.eps()});
+  return adapted(
+      fused_set_layer(x, sets, weights(), factors,
+                      {options_.heads, first, norm1_->options.eps()}));
 }
 
 SetEncoderImpl::SetEncoderImpl(const SetEncoderOptions& options) {

@@ -6,8 +6,11 @@
 #include <functional>
 #include <vector>
 
+#include "propagator/nn/adapter.h"
 #include "propagator/nn/dropout.h"
 #include "propagator/nn/fused_set_layer.h"
+#include "propagator/nn/learned_prefix.h"
+#include "propagator/nn/tuned_part.h"
 
 namespace propagator::nn {
 
@@ -39,8 +42,11 @@ struct TokenSet {
 // or before them,
 //   x = x + Dropout(Attention(LN x)), and so on.
 // Attention has biases in all its projections and dropout on its weights. With
-// width C and hidden width F the layer has 4 C² + 2 C F + 9 C + F parameters.
-class SetEncoderLayerImpl : public torch::nn::Module {
+// width C and hidden width F the layer has 4 C² + 2 C F + 9 C + F parameters. A
+// fine-tuning may add an adapter behind it and a learned prefix.
+class SetEncoderLayerImpl : public torch::nn::Module,
+                            public TakesAdapter,
+                            public TakesPrefix {
  public:
   explicit SetEncoderLayerImpl(const SetEncoderOptions& options);
 
@@ -57,8 +63,14 @@ class SetEncoderLayerImpl : public torch::nn::Module {
                                const kernels::PackedSets& sets, bool first);
   bool packing_pays(const TokenSet& x) const;
 
+  void add_adapter(int64_t width) override;
+  void add_prefix(int64_t tokens) override;
+
  private:
   SetLayerWeights weights() const;
+  torch::Tensor adapted(const torch::Tensor& x) {
+    return adapter_.is_empty() ? x : adapter_->forward(x);
+  }
   torch::Tensor attention(const TokenSet& x, int64_t wanted,
                           const Observer& observer);
   torch::Tensor feed_forward(const torch::Tensor& x);
@@ -68,6 +80,8 @@ class SetEncoderLayerImpl : public torch::nn::Module {
   torch::nn::Linear linear1_, linear2_;
   torch::nn::LayerNorm norm1_, norm2_;
   Dropout weight_dropout_, attention_dropout_, hidden_dropout_, output_dropout_;
+  Adapter adapter_{nullptr};
+  LearnedPrefix prefix_{nullptr};
 };
 TORCH_MODULE(SetEncoderLayer);
 

@@ -7,6 +7,7 @@
 
 #include "propagator/autodiff/jet.h"
 #include "propagator/nn/film.h"
+#include "propagator/nn/last_layer.h"
 
 namespace propagator::nn {
 
@@ -45,7 +46,7 @@ struct SirenOptions {
 
 // A network of such layers with a linear one behind them, for inputs on
 // [-1, 1]. Jets (M; …, inputs) → (M; …, outputs).
-class SirenImpl : public torch::nn::Module {
+class SirenImpl : public torch::nn::Module, public HasLastLayer {
  public:
   explicit SirenImpl(const SirenOptions& options);
 
@@ -54,6 +55,7 @@ class SirenImpl : public torch::nn::Module {
   autodiff::Jet forward(autodiff::Jet x, const std::vector<Modulation>& by);
   // The last weights are drawn as those of a hidden layer.
   void initialise(int64_t seed, const std::string& path);
+  std::vector<std::string> last_layer() const override { return {"out"}; }
 
  private:
   SirenOptions options_;

@@ -8,7 +8,8 @@ using autodiff::Jet;
 
 WaveletBlockImpl::WaveletBlockImpl(const WindowAttentionOptions& attention,
                                    int64_t feed_forward)
-    : before_attention_(register_module("before_attention", Wavelet())),
+    : width_(attention.width),
+      before_attention_(register_module("before_attention", Wavelet())),
       before_mlp_(register_module("before_mlp", Wavelet())),
       attention_(register_module("attention", WindowAttention(attention))),
       mlp_(register_module("mlp", WaveletMlp(std::vector<int64_t>{
@@ -20,7 +21,12 @@ Jet WaveletBlockImpl::forward(const Jet& x, const Jet* source,
   const auto query = before_attention_->forward(x);
   const auto y =
       x + attention_->forward(query, source ? *source : query, where);
-  return y + mlp_->forward(before_mlp_->forward(y));
+  const auto out = y + mlp_->forward(before_mlp_->forward(y));
+  return adapter_.is_empty() ? out : adapter_->forward(out);
+}
+
+void WaveletBlockImpl::add_adapter(int64_t width) {
+  adapter_ = register_module(kAdapterName, Adapter(width_, width));
 }
 
 WaveletStackImpl::WaveletStackImpl(const WindowAttentionOptions& attention,

@@ -1,5 +1,7 @@
 #pragma once
 
+#include "propagator/nn/adapter.h"
+#include "propagator/nn/tuned_part.h"
 #include "propagator/nn/wavelet_mlp.h"
 #include "propagator/nn/window_attention.h"
 
@@ -7,18 +9,22 @@ namespace propagator::nn {
 
 // One block of PINNsFormer, on jets:
 //   x ← x + attention(waves(x), source),  x ← x + mlp(waves(x)).
-// Without a source tokens attend to waves(x), the block's own tokens.
-class WaveletBlockImpl : public torch::nn::Module {
+// Without a source tokens attend to waves(x), the block's own tokens. A
+// fine-tuning may add an adapter behind it.
+class WaveletBlockImpl : public torch::nn::Module, public TakesAdapter {
  public:
   WaveletBlockImpl(const WindowAttentionOptions& attention,
                    int64_t feed_forward);
   autodiff::Jet forward(const autodiff::Jet& x, const autodiff::Jet* source,
                         const WindowPlaces& where);
+  void add_adapter(int64_t width) override;
 
  private:
+  int64_t width_;
   Wavelet before_attention_, before_mlp_;
   WindowAttention attention_;
   WaveletMlp mlp_;
+  Adapter adapter_{nullptr};
 };
 TORCH_MODULE(WaveletBlock);
 

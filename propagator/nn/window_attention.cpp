@@ -63,6 +63,10 @@ Jet WindowAttentionImpl::forward(const Jet& x, const Jet& source,
 Jet WindowAttentionImpl::attend(const Jet& x, const Jet& source,
                                 const AttentionBias& bias) {
   auto query = apply_linear(query_, x);
+  const auto answer = [&, asked = query](const Jet& mixed) {
+    return apply_linear(
+        output_, prefix_.is_empty() ? mixed : mixed + prefix_->forward(asked));
+  };
   auto both = apply_linear(key_value_, source);
   if (bias.frequencies.defined()) {
     const auto angles = [&](const Tensor& coordinates) {  // (N, T, 1, D / 2)
@@ -83,7 +87,7 @@ Jet WindowAttentionImpl::attend(const Jet& x, const Jet& source,
   const int64_t tokens = query.rows().size(2);
   auto added = bias.added(tokens, tokens, query.rows().options());
   if (choose_attention_kernel(bias, asked) != AttentionKernel::kJet) {
-    return apply_linear(output_, mix(query, both, added));
+    return answer(mix(query, both, added));
   }
   if (added.defined()) {
     added =
@@ -91,7 +95,12 @@ Jet WindowAttentionImpl::attend(const Jet& x, const Jet& source,
   }
   const auto mixed = kernels::jet_attention(query.rows(), both.rows(), added,
                                             options_.heads, orders);
-  return apply_linear(output_, Jet(mixed, query.layout()));
+  return answer(Jet(mixed, query.layout()));
+}
+
+void WindowAttentionImpl::add_prefix(int64_t tokens) {
+  prefix_ = register_module(
+      kPrefixName, LearnedPrefix(options_.width, options_.heads, tokens));
 }
 
 Jet WindowAttentionImpl::mix(const Jet& query, const Jet& both,

@@ -4,6 +4,8 @@
 
 #include "propagator/autodiff/jet.h"
 #include "propagator/nn/attention_bias.h"
+#include "propagator/nn/learned_prefix.h"
+#include "propagator/nn/tuned_part.h"
 
 namespace propagator::nn {
 
@@ -31,8 +33,9 @@ struct WindowAttentionOptions {
 // Directions move all tokens of a window together. Then p_i - p_j does not
 // change, and what relative positions do to the scores has no derivative: the
 // places enter as constants, which is exact. (Around a ring it keeps its length
-// alone, which is enough for alibi.)
-class WindowAttentionImpl : public torch::nn::Module {
+// alone, which is enough for alibi.) A fine-tuning may add learned keys and
+// values (learned_prefix.h), which have no place and are asked before rotation.
+class WindowAttentionImpl : public torch::nn::Module, public TakesPrefix {
  public:
   explicit WindowAttentionImpl(const WindowAttentionOptions& options);
 
@@ -43,6 +46,8 @@ class WindowAttentionImpl : public torch::nn::Module {
   // The same with any bias whose logits depend on differences of coordinates.
   autodiff::Jet attend(const autodiff::Jet& x, const autodiff::Jet& source,
                        const AttentionBias& bias);
+
+  void add_prefix(int64_t tokens) override;
 
   // The mixing in plain operations: what the kernel means. Queries (M; N, T,
   // C), keys and values (M; N, T, 2 C), `added` (N, H, T, T) or undefined.
@@ -57,6 +62,7 @@ class WindowAttentionImpl : public torch::nn::Module {
 
   WindowAttentionOptions options_;
   torch::nn::Linear query_, key_value_, output_;
+  LearnedPrefix prefix_{nullptr};
   torch::Tensor slopes_;       // (H, 1, 1)
   torch::Tensor frequencies_;  // (A, D / 2), one row of zeros but its pairs
 };
