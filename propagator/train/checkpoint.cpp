@@ -28,6 +28,7 @@ std::string hint_for_damage() {
 constexpr const char* kModel = "model.safetensors";
 constexpr const char* kBest = "best.safetensors";
 constexpr const char* kOptimizer = "optimizer.safetensors";
+constexpr const char* kAdapter = "adapter.safetensors";
 constexpr const char* kState = "state.json";
 constexpr const char* kConfig = "config.yaml";
 
@@ -93,6 +94,9 @@ void save_checkpoint(const fs::path& directory, const Checkpoint& checkpoint) {
       {kState, checkpoint.state.dump(2) + "\n"},
       {kConfig, checkpoint.config},
   };
+  if (!checkpoint.adapter.tensors.empty()) {
+    files[kAdapter] = data::to_safetensors(checkpoint.adapter);
+  }
   std::string sums;
   for (const auto& [name, bytes] : files) {
     sums += sum_line(bytes, name) + "\n";
@@ -106,16 +110,18 @@ void save_checkpoint(const fs::path& directory, const Checkpoint& checkpoint) {
 }
 
 Checkpoint load_checkpoint(const fs::path& directory) {
-  const auto files =
-      read_verified(directory, {kModel, kBest, kOptimizer, kState, kConfig});
-  const auto tensors = [&](const char* name) {
-    return data::from_safetensors(files.at(name), (directory / name).string())
-        .tensors;
+  std::set<std::string> names{kModel, kBest, kOptimizer, kState, kConfig};
+  if (fs::exists(directory / kAdapter)) names.insert(kAdapter);
+  const auto files = read_verified(directory, names);
+  const auto content = [&](const char* name) {
+    return data::from_safetensors(files.at(name), (directory / name).string());
   };
+  const auto tensors = [&](const char* name) { return content(name).tensors; };
   Checkpoint checkpoint;
   checkpoint.model = tensors(kModel);
   checkpoint.best = tensors(kBest);
   checkpoint.optimizer = tensors(kOptimizer);
+  if (files.contains(kAdapter)) checkpoint.adapter = content(kAdapter);
   checkpoint.config = files.at(kConfig);
   checkpoint.state = parse_state(files.at(kState), directory / kState);
   return checkpoint;

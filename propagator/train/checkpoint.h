@@ -8,6 +8,7 @@
 #include <string>
 #include <vector>
 
+#include "propagator/data/safetensors.h"
 #include "propagator/train/trainable.h"
 
 namespace propagator::train {
@@ -19,9 +20,12 @@ namespace propagator::train {
 //   optimizer.safetensors  moments, L-BFGS's pairs, the task's state
 //   state.json             step, epoch, schedule position, best, times
 //   config.yaml            the run's configuration
+//   adapter.safetensors    of a fine-tuning: what it trained, at its best, and
+//                          nothing else
 //   SHA256SUMS             of all of them; `sha256sum -c` checks it too
 struct Checkpoint {
   NamedTensors model, best, optimizer;
+  data::Safetensors adapter = {};  // without tensors: none
   nlohmann::json state;
   std::string config;
 };

@@ -24,12 +24,17 @@ bool is_matrix(const torch::Tensor& value) {
 
 FlatParameters::FlatParameters(
     torch::nn::Module& module,
-    const std::map<std::string, torch::Tensor>& others, Order order) {
+    const std::map<std::string, torch::Tensor>& others, Order order,
+    LowRank* low_rank)
+    : low_rank_(low_rank) {
   const torch::NoGradGuard no_grad;
   std::vector<std::pair<std::string, torch::Tensor>> parameters(others.begin(),
                                                                 others.end());
   for (const auto& item : module.named_parameters()) {
-    if (item.value().requires_grad()) parameters.emplace_back(item.pair());
+    const bool computed = low_rank != nullptr && low_rank->computes(item.key());
+    if (item.value().requires_grad() && !computed) {
+      parameters.emplace_back(item.pair());
+    }
   }
   if (order == Order::kMatricesLast) {
     std::ranges::stable_sort(parameters, {}, [](const auto& parameter) {
@@ -64,12 +69,17 @@ FlatParameters::FlatParameters(
     view.copy_(parameter);
     parameter.set_data(view);
     parameter.mutable_grad() = gradients_.narrow(0, offset, count).view(shape);
-    parameters_.push_back(parameter);
+    // Factors are no leaves of the graph: their gradients come from it.
+    if (parameter.requires_grad()) parameters_.push_back(parameter);
   }
+  if (low_rank == nullptr) return;
+  const auto computed = low_rank->weights();
+  parameters_.insert(parameters_.end(), computed.begin(), computed.end());
 }
 
 void FlatParameters::add_gradient_of(const torch::Tensor& loss, double share) {
   if (parameters_.empty()) return;
+  if (low_rank_ != nullptr) low_rank_->clear_gradients();
   const auto all = torch::autograd::grad({loss}, parameters_,
                                          {torch::full_like(loss, share)},
                                          /*retain_graph=*/false,
@@ -83,6 +93,7 @@ void FlatParameters::add_gradient_of(const torch::Tensor& loss, double share) {
     from.push_back(all[i]);
   }
   if (!to.empty()) at::_foreach_add_(to, from);
+  if (low_rank_ != nullptr) low_rank_->pull_back();
 }
 
 }  // namespace propagator::train

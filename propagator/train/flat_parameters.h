@@ -6,6 +6,8 @@
 #include <string>
 #include <vector>
 
+#include "propagator/train/low_rank.h"
+
 namespace propagator::train {
 
 // All trainable parameters of a module in one buffer, and their gradients in
@@ -25,11 +27,12 @@ class FlatParameters {
   };
   enum class Order { kAsNamed, kMatricesLast };
 
-  // `others` are learned beside the module's, and come first.
+  // `others` are learned beside the module's, and come first. Parameters that
+  // `low_rank` computes are not here: its factors are, among the others.
   explicit FlatParameters(
       torch::nn::Module& module,
       const std::map<std::string, torch::Tensor>& others = {},
-      Order order = Order::kAsNamed);
+      Order order = Order::kAsNamed, LowRank* low_rank = nullptr);
 
   torch::Tensor& values() { return values_; }
   torch::Tensor& gradients() { return gradients_; }
@@ -43,10 +46,15 @@ class FlatParameters {
   // Goes back from `loss` and adds `share` of its gradient to `gradients`, all
   // parameters in one call, where `loss.backward()` makes one for each.
   void add_gradient_of(const torch::Tensor& loss, double share);
+  // Whoever has changed the values says so: what is computed from them follows.
+  void refresh() {
+    if (low_rank_ != nullptr) low_rank_->refresh();
+  }
 
  private:
   torch::Tensor values_, gradients_;
-  std::vector<torch::Tensor> parameters_;  // of the module
+  std::vector<torch::Tensor> parameters_;  // what autograd goes back to
+  LowRank* low_rank_;
   std::vector<Segment> segments_;
   std::vector<Stack> stacks_;
 };

@@ -10,6 +10,7 @@ QuasiNewtonStep::QuasiNewtonStep(Trainable& task,
                                  const LbfgsOptions& options, int64_t batch,
                                  const Runtime& runtime)
     : precision_(runtime.precision),
+      parameters_(parameters),
       optimizer_(options, parameters),
       gradient_(task, std::move(model), parameters,
                 parts_of(task.size(data::Split::kTrain), batch,
@@ -21,6 +22,7 @@ void QuasiNewtonStep::run() {
   // The search may have tried a point beyond the one it chose.
   if (gradient_.values()[0].item<double>() != outcome_.loss) evaluate();
   accepted_ = gradient_.values().cpu();
+  parameters_.refresh();
 }
 
 StepRecord QuasiNewtonStep::read() const {

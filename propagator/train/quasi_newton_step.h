@@ -18,7 +18,10 @@ class QuasiNewtonStep {
 
   // One evaluation by itself: the loss, still on the device; its gradient is
   // then that of the parameters.
-  torch::Tensor evaluate() { return gradient_.evaluate(); }
+  torch::Tensor evaluate() {
+    parameters_.refresh();
+    return gradient_.evaluate();
+  }
 
   // Whether it has stopped for good, and why.
   bool stopped() const { return optimizer_.stop() != LbfgsStop::kNone; }
@@ -28,6 +31,7 @@ class QuasiNewtonStep {
 
  private:
   Precision precision_;
+  FlatParameters& parameters_;
   Lbfgs optimizer_;
   LossGradient gradient_;
   Lbfgs::Outcome outcome_{};

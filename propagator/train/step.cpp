@@ -3,12 +3,23 @@
 #include <torch/utils.h>
 
 namespace propagator::train {
+namespace {
+
+// What is learned beside the model's own parameters.
+NamedTensors beside_model(const Trainable& task, const Tuning* tuning) {
+  auto all = task.learned();
+  if (tuning != nullptr) all.merge(tuning->low_rank().factors());
+  return all;
+}
+
+}  // namespace
 
 Step::Step(Trainable& task, std::shared_ptr<torch::nn::Module> model,
-           const StepOptions& options, const Runtime& runtime)
+           const StepOptions& options, const Runtime& runtime, Tuning* tuning)
     : options_(options),
-      parameters_(*model, task.learned(),
-                  Optimizer::order_for(options.optimizer.kind)),
+      parameters_(*model, beside_model(task, tuning),
+                  Optimizer::order_for(options.optimizer.kind),
+                  tuning != nullptr ? &tuning->low_rank() : nullptr),
       optimizer_(options.optimizer, parameters_),
       positions_(torch::zeros({options.accumulate, options.batch},
                               LossGradient::position_options(task, runtime))),
@@ -38,6 +49,7 @@ void Step::update() {
   const auto norm = optimizer_.apply({.share = 1, .clip = options_.clip});
   if (!norm_.defined()) norm_ = torch::empty_like(norm);
   norm_.copy_(norm);
+  parameters_.refresh();
 }
 
 StepRecord Step::read() const {

@@ -4,6 +4,7 @@
 
 #include "propagator/train/loss_gradient.h"
 #include "propagator/train/optimizer.h"
+#include "propagator/train/tuning.h"
 
 namespace propagator::train {
 
@@ -24,8 +25,10 @@ struct StepRecord {
 // update. On CUDA both halves are graphs.
 class Step {
  public:
+  // With a fine-tuning only what it trains.
   Step(Trainable& task, std::shared_ptr<torch::nn::Module> model,
-       const StepOptions& options, const Runtime& runtime);
+       const StepOptions& options, const Runtime& runtime,
+       Tuning* tuning = nullptr);
 
   // `positions`: batch · accumulate of the training split.
   void run(std::span<const int64_t> positions, double lr);

@@ -20,10 +20,11 @@ namespace propagator::train {
 namespace {
 
 // In front of the names, in a checkpoint, of the tensors of L-BFGS, of the
-// task's state and of what is learned beside the model.
+// task's state, of what is learned beside the model and of a fine-tuning.
 constexpr std::string_view kQuasiNewton = "lbfgs.";
 constexpr std::string_view kTask = "task.";
 constexpr std::string_view kLearned = "learned.";
+constexpr std::string_view kTuning = "tuning.";
 
 // A training that has not gained for so many validations, and is so many times
 // worse than its best, has gone astray.
@@ -60,9 +61,10 @@ TrainOptions with_batch(TrainOptions options, int64_t cases) {
 
 Trainer::Trainer(Trainable& task, std::shared_ptr<torch::nn::Module> model,
                  const TrainOptions& options, int64_t seed,
-                 const Runtime& runtime, std::string config)
+                 const Runtime& runtime, std::string config, Tuning* tuning)
     : task_(task),
       model_(std::move(model)),
+      tuning_(tuning),
       options_(with_batch(options, task.size(data::Split::kTrain))),
       runtime_(runtime),
       config_(std::move(config)),
@@ -70,7 +72,7 @@ Trainer::Trainer(Trainable& task, std::shared_ptr<torch::nn::Module> model,
       stepper_(
           task, model_,
           {options_.batch, options.accumulate, options.clip, options.optimizer},
-          runtime),
+          runtime, tuning),
       best_value_(std::numeric_limits<double>::infinity()) {
   const bool trains = nn::parameter_count(*model_) > 0;
   if (trains && options.optimizer.kind == OptimizerKind::kLbfgs) {
@@ -112,6 +114,11 @@ void Trainer::restore(const Checkpoint& checkpoint) {
       const auto found = learned.find(name);
       if (found != learned.end()) found->second.copy_(value);
     }
+    const auto changes = take(moments, kTuning);
+    if (tuning_ != nullptr) {
+      tuning_->restore(changes, checkpoint.adapter);
+      best_adapter_ = checkpoint.adapter.tensors;
+    }
     const auto made = take(moments, kTask);
     if (!made.empty()) task_.restore(made);
     stepper_.optimizer().restore(moments, state.at("optimizer_steps"));
@@ -133,6 +140,7 @@ void Trainer::forget_best() {
   best_value_ = std::numeric_limits<double>::infinity();
   best_step_ = step_;
   best_.clear();
+  best_adapter_.clear();
   validations_without_gain_ = 0;
 }
 
@@ -313,6 +321,7 @@ void Trainer::note_validation(const LossValues& loss) {
     best_value_ = loss.total;
     best_step_ = step_;
     best_ = copy_parameters(*model_);
+    if (tuning_ != nullptr) best_adapter_ = tuning_->adapter();
   }
   std::string terms;
   for (const auto& [name, value] : loss.terms) {
@@ -369,6 +378,12 @@ void Trainer::save() {
     put(checkpoint.optimizer, kQuasiNewton, quasi_newton_->optimizer().state());
   put(checkpoint.optimizer, kTask, task_.state());
   put(checkpoint.optimizer, kLearned, task_.learned());
+  if (tuning_ != nullptr) {
+    put(checkpoint.optimizer, kTuning, tuning_->state());
+    checkpoint.adapter = {
+        best_adapter_.empty() ? tuning_->adapter() : best_adapter_,
+        tuning_->metadata()};
+  }
   checkpoint.config = config_;
   const bool has_best = std::isfinite(best_value_);
   checkpoint.state = {

@@ -22,7 +22,7 @@ class Trainer {
  public:
   Trainer(Trainable& task, std::shared_ptr<torch::nn::Module> model,
           const TrainOptions& options, int64_t seed, const Runtime& runtime,
-          std::string config);
+          std::string config, Tuning* tuning = nullptr);
 
   void restore(const Checkpoint& checkpoint);
   // Work before the first step, such as a fit, that belongs to the training.
@@ -77,6 +77,7 @@ class Trainer {
 
   Trainable& task_;
   std::shared_ptr<torch::nn::Module> model_;
+  Tuning* tuning_;  // or null
   TrainOptions options_;
   Runtime runtime_;
   RunDirectory* run_ = nullptr;  // while run() runs
@@ -94,7 +95,7 @@ class Trainer {
   double best_value_;
   int64_t best_step_ = 0;
   int64_t validations_without_gain_ = 0;
-  NamedTensors best_;
+  NamedTensors best_, best_adapter_;
   double seconds_before_ = 0;
   nlohmann::json trained_by_ = nlohmann::json::array();
   int64_t saved_step_ = -1;
