@@ -32,17 +32,27 @@ json keys_of(const config::Schema& schema) {
   return keys;
 }
 
+// The numbers of a model, and of these those that are trained; a fine-tuning
+// whose patterns match nothing is found out.
+std::pair<int64_t, int64_t> parameters_of(const run::Experiment& experiment) {
+  const auto model = experiment.new_model();
+  const auto all = nn::parameter_count(*model);
+  const auto tuning = experiment.make_tuning(*model);
+  return {all, tuning ? tuning->parameters() : all};
+}
+
 void print_checked_json(const run::Experiment& experiment) {
+  const auto [parameters, trained] = parameters_of(experiment);
   json config;
   for (const auto& field : experiment.schema().fields()) {
     config[field.path] = field.get();
   }
-  const json checked{
-      {"config", config},
-      {"found", experiment.task().inspect()},
-      {"warnings", experiment.remarks(std::nullopt)},
-      {"parameters", nn::parameter_count(*experiment.task().make_model())},
-      {"config_sha256", experiment.hash()}};
+  const json checked{{"config", config},
+                     {"found", experiment.task().inspect()},
+                     {"warnings", experiment.remarks(std::nullopt)},
+                     {"parameters", parameters},
+                     {"trained_parameters", trained},
+                     {"config_sha256", experiment.hash()}};
   fmt::print("{}\n", checked.dump(2));
 }
 
@@ -54,8 +64,11 @@ void print_checked(const run::Experiment& experiment) {
   for (const auto& remark : experiment.remarks(std::nullopt)) {
     log::warn("{}", remark);
   }
-  fmt::print("# good: {} parameters, config sha256 {}\n",
-             nn::parameter_count(*experiment.task().make_model()),
+  const auto [parameters, trained] = parameters_of(experiment);
+  fmt::print("# good: {} parameters{}, config sha256 {}\n", parameters,
+             experiment.tune().active()
+                 ? fmt::format(" ({} of this fine-tuning)", trained)
+                 : "",
              experiment.hash().substr(0, 12));
 }
 
@@ -108,7 +121,7 @@ int check_run(const CheckArguments& o) {
   const auto experiment = run::changed_experiment(
       run.read_config(), o.overrides.change(), config::evaluation_may_change);
   const auto& task = experiment->task();
-  const auto model = task.make_model();
+  const auto model = experiment->new_model();
   json good = json::array();
   for (const auto& directory : train::list_checkpoints(run.checkpoints())) {
     const auto checkpoint = train::load_checkpoint(directory);

@@ -59,7 +59,7 @@ struct Overrides {
 
 // What the verbs share that start a run.
 struct NewRun {
-  std::string runs = "runs", name;
+  std::string runs = "runs", name, from;
   bool force = false, json = false;
   Overrides overrides;
 

@@ -7,7 +7,7 @@ namespace propagator::cli {
 
 void add_eval(CLI::App& app, Action& action) {
   struct Options {
-    std::string run, from, out, split = "test";
+    std::string run, from, adapter, out, split = "test";
     bool last = false, json = false, force = false;
     Overrides overrides;
   };
@@ -25,6 +25,8 @@ void add_eval(CLI::App& app, Action& action) {
       ->check(CLI::IsMember({"train", "validation", "test", "all"}))
       ->capture_default_str();
   verb->add_option("--from", o->from, "A checkpoint (default: the newest)");
+  verb->add_option("--adapter", o->adapter,
+                   "An adapter.safetensors that was trained from this run");
   verb->add_flag("--last", o->last,
                  "The last weights, not those of the best validation");
   verb->add_option("--out", o->out, "Also write the numbers to this JSON file");
@@ -38,6 +40,7 @@ void add_eval(CLI::App& app, Action& action) {
           o->run,
           {.from = o->from,
            .weights = o->last ? train::Weights::kLast : train::Weights::kBest,
+           .adapter = o->adapter,
            .change = o->overrides.change()});
       run.prepare_data();
       const auto result =

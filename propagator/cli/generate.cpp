@@ -6,7 +6,7 @@ namespace propagator::cli {
 
 void add_generate(CLI::App& app, Action& action) {
   struct Options {
-    std::string run, from, output;
+    std::string run, from, adapter, output;
     run::GenerateOptions how;
     bool force = false;
     Overrides overrides;
@@ -30,13 +30,16 @@ void add_generate(CLI::App& app, Action& action) {
   verb->add_option("--given", o->how.given,
                    "A table of what the model is given");
   verb->add_option("--from", o->from, "A checkpoint (default: the newest)");
+  verb->add_option("--adapter", o->adapter,
+                   "An adapter.safetensors that was trained from this run");
   verb->add_flag("--force", o->force, "Replace the output file");
   o->overrides.add_to(*verb, Overrides::Subject::kModel);
   verb->callback([o, &action] {
     action = [o] {
       expect_free(o->output, o->force);
-      const auto run =
-          run::open(o->run, {.from = o->from, .change = o->overrides.change()});
+      const auto run = run::open(o->run, {.from = o->from,
+                                          .adapter = o->adapter,
+                                          .change = o->overrides.change()});
       fmt::print("{}\n", run::generate(run, o->how, o->output));
       return 0;
     };

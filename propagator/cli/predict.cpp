@@ -17,7 +17,7 @@ std::string files_of_tasks() {
 
 void add_predict(CLI::App& app, Action& action) {
   struct Options {
-    std::string run, from, input, output;
+    std::string run, from, adapter, input, output;
     bool force = false;
     Overrides overrides;
   };
@@ -33,13 +33,16 @@ void add_predict(CLI::App& app, Action& action) {
                    ".h5, .npz or, for columns of numbers, .csv")
       ->required();
   verb->add_option("--from", o->from, "A checkpoint (default: the newest)");
+  verb->add_option("--adapter", o->adapter,
+                   "An adapter.safetensors that was trained from this run");
   verb->add_flag("--force", o->force, "Replace the output file");
   o->overrides.add_to(*verb, Overrides::Subject::kModel);
   verb->callback([o, &action] {
     action = [o] {
       expect_free(o->output, o->force);
-      const auto run =
-          run::open(o->run, {.from = o->from, .change = o->overrides.change()});
+      const auto run = run::open(o->run, {.from = o->from,
+                                          .adapter = o->adapter,
+                                          .change = o->overrides.change()});
       fmt::print("{}\n", run::predict(run, o->input, o->output));
       return 0;
     };

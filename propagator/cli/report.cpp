@@ -1,6 +1,8 @@
 #include "propagator/cli/commands.h"
 #include "propagator/cli/results.h"
 #include "propagator/core/error.h"
+#include "propagator/data/safetensors.h"
+#include "propagator/nn/tuned_part.h"
 #include "propagator/report/vtk.h"
 #include "propagator/run/comparison.h"
 #include "propagator/run/run_report.h"
@@ -11,7 +13,8 @@ namespace {
 
 struct ReportArguments {
   std::vector<std::string> runs;
-  std::string from, out = "comparison", paraview, split = "test";
+  std::string from, out = "comparison", paraview, weights, adapter,
+                    split = "test";
   int64_t index = 0;
   bool force = false;
   Overrides overrides;
@@ -64,6 +67,27 @@ int for_paraview(const ReportArguments& o) {
   return 0;
 }
 
+// The weights as one plain file, an adapter's merged into them.
+int write_weights(const ReportArguments& o) {
+  expect_free(o.weights, o.force);
+  const auto run = run::open(
+      o.runs[0],
+      {.from = o.from, .adapter = o.adapter, .change = o.overrides.change()});
+  const auto weights = train::copy_parameters(run.model());
+  for (const auto& [name, value] : weights) {
+    if (!nn::is_tuned_part(name)) continue;
+    throw UsageError(
+        fmt::format("{} is a part of its own and cannot be merged into the "
+                    "weights of the model",
+                    name),
+        "the run itself can be used as it is; full, last_layer and lora can "
+        "be merged");
+  }
+  data::save_safetensors(o.weights, {weights, {}});
+  fmt::print("weights: {} ({} tensors)\n", o.weights, weights.size());
+  return 0;
+}
+
 int rebuild(const ReportArguments& o) {
   const auto run = open_for_pages(o);
   const auto result = run::read_result(
@@ -87,13 +111,16 @@ void add_report(CLI::App& app, Action& action) {
       "  propagator report runs/quick                  # "
       "runs/quick/report.html\n"
       "  propagator report runs/a runs/b --out a-and-b  # a-and-b/report.html\n"
-      "  propagator report runs/quick --paraview plate --case 3");
+      "  propagator report runs/quick --paraview plate --case 3\n"
+      "  propagator report runs/base --adapter adapter.safetensors \\\n"
+      "    --weights merged.safetensors");
   verb->add_option("run", o->runs, "One run's folder, or several to compare")
       ->required();
   verb->add_option("--from", o->from, "A checkpoint (default: the newest)");
   const auto* out = verb->add_option("--out", o->out, "Folder of a comparison")
                         ->capture_default_str();
-  verb->add_flag("--force", o->force, "Replace a comparison that is there");
+  verb->add_flag("--force", o->force,
+                 "Replace a comparison, or a file of weights, that is there");
   auto* paraview =
       verb->add_option("--paraview", o->paraview,
                        "Instead of the page write a case (truth, prediction, "
@@ -107,6 +134,13 @@ void add_report(CLI::App& app, Action& action) {
       ->check(CLI::IsMember({"train", "validation", "test"}))
       ->needs(paraview)
       ->capture_default_str();
+  auto* weights = verb->add_option(
+      "--weights", o->weights,
+      "Instead of the page write the run's weights to this .safetensors");
+  verb->add_option("--adapter", o->adapter,
+                   "An adapter.safetensors, trained from this run, to merge "
+                   "into them")
+      ->needs(weights);
   o->overrides.add_to(*verb, Overrides::Subject::kModel);
   verb->callback([o, out, &action] {
     if (o->runs.size() == 1 && out->count() > 0) {
@@ -114,6 +148,10 @@ void add_report(CLI::App& app, Action& action) {
                        "the page of one run is in its own folder");
     }
     action = [o] {
+      if (!o->weights.empty() && o->runs.size() > 1) {
+        throw UsageError("--weights takes one run");
+      }
+      if (!o->weights.empty()) return write_weights(*o);
       if (o->runs.size() == 1) {
         return o->paraview.empty() ? rebuild(*o) : for_paraview(*o);
       }

@@ -44,8 +44,14 @@ int print_trained(const run::Trained& trained, bool as_json) {
     fmt::print("  fitted in {}, nothing to train\n",
                duration_text(trained.seconds));
   } else {
-    fmt::print("  trained {} steps in {}, {} parameters, best at step {}\n",
-               trained.steps, duration_text(trained.seconds), parameters,
+    const auto of =
+        trained.tuning.is_null()
+            ? std::string()
+            : fmt::format(
+                  "{} of ",
+                  trained.tuning.at("trained_parameters").get<int64_t>());
+    fmt::print("  trained {} steps in {}, {}{} parameters, best at step {}\n",
+               trained.steps, duration_text(trained.seconds), of, parameters,
                trained.best_step);
   }
   print_explanation(trained.explanation);

@@ -9,6 +9,9 @@ void NewRun::add_to(CLI::App& verb) {
   verb.add_option("--runs", runs, "Folder of all runs")->capture_default_str();
   verb.add_option("--name", name, "Name of this run's folder");
   verb.add_flag("--force", force, "Replace a run of that name");
+  verb.add_option("--from", from,
+                  "Fine-tune: begin with the weights of this run or "
+                  "model.safetensors (tune.from)");
   verb.add_flag("--json", json, "Print the result as JSON");
   overrides.add_to(verb, Overrides::Subject::kNewRun);
 }
@@ -17,6 +20,7 @@ int NewRun::train(config::Document document,
                   const std::string& usual_name) const {
   overrides.apply_to(document);
   if (!name.empty()) document.set("name", name, "--name");
+  if (!from.empty()) document.set("tune.from", from, "--from");
   if (document.get("name").value_or("").empty()) {
     document.set("name", usual_name, "the file's name");
   }
@@ -38,6 +42,8 @@ void add_train(CLI::App& app, Action& action) {
       "  propagator train forecast/quick\n"
       "  propagator train configs/forecast/base-block.yaml --device cuda\n"
       "  propagator train forecast/quick --name wide -s model.width=256\n"
+      "  propagator train forecast/quick --name tuned --from runs/quick \\\n"
+      "    -s plate.time_step=fixed -s tune.method=lora\n"
       "`propagator check CONFIG` prints every key with its meaning.");
   verb->add_option("config", o->config, "A YAML file, or a name from `list`")
       ->required();

@@ -8,6 +8,7 @@
 
 #include "propagator/core/error.h"
 #include "propagator/core/sha256.h"
+#include "propagator/nn/tuned_part.h"
 #include "propagator/tasks/registry.h"
 
 namespace propagator::run {
@@ -95,6 +96,7 @@ Experiment::Experiment(config::Document document)
   run_.describe(schema_);
   task_->describe(schema_);
   train_.describe(schema_);
+  schema_.section("tune", tune_, config::Role::kModel);
   schema_.section("report", report_, config::Role::kReport);
   schema_.section("reproduce", reproduce_, config::Role::kLabel);
   for (const auto& [path, text] : task_->defaults()) {
@@ -136,7 +138,8 @@ std::vector<std::string> Experiment::remarks(
   auto remarks = renamed_;
   // The task knows best why; one reason for a key is enough.
   std::set<std::string> told;
-  for (const auto& all : {task_->unused_options(), train_.unused_options()}) {
+  for (const auto& all : {task_->unused_options(), train_.unused_options(),
+                          tune_.unused_options()}) {
     for (const auto& [key, why] : all) {
       for (const auto& field : schema_.fields()) {
         if (!field.path.starts_with(key)) continue;
@@ -179,10 +182,31 @@ Runtime Experiment::make_runtime() const {
   return propagator::make_runtime(run_.device, run_.precision);
 }
 
+std::shared_ptr<torch::nn::Module> Experiment::new_model() const {
+  auto model = task_->make_model();
+  if (!tune_.active()) return model;
+  return with_place([&] {
+    try {
+      train::add_parts(tune_, *model);
+    } catch (const UsageError& error) {
+      throw ConfigError("tune.method", error.what(), error.hint());
+    }
+    return model;
+  });
+}
+
+std::unique_ptr<train::Tuning> Experiment::make_tuning(
+    torch::nn::Module& model) const {
+  if (!tune_.active()) return nullptr;
+  return with_place(
+      [&] { return std::make_unique<train::Tuning>(tune_, model, run_.seed); });
+}
+
 std::shared_ptr<torch::nn::Module> Experiment::make_model(
     const Runtime& runtime) const {
-  auto model = task_->make_model();
+  auto model = new_model();
   task_->initialise(*model, run_.seed);
+  nn::reset_tuned_parts(*model, run_.seed);
   model->to(runtime.device, runtime.dtype());
   return model;
 }

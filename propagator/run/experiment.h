@@ -6,6 +6,7 @@
 #include "propagator/core/device.h"
 #include "propagator/tasks/task.h"
 #include "propagator/train/trainer.h"
+#include "propagator/train/tuning.h"
 
 namespace propagator::run {
 
@@ -49,6 +50,7 @@ class Experiment {
   tasks::Task& task() const { return *task_; }
   const RunOptions& run() const { return run_; }
   const train::TrainOptions& train() const { return train_; }
+  const train::TuneOptions& tune() const { return tune_; }
   // Of this session alone, in place of the configuration's.
   void limit_time(double seconds) { session_limit_ = seconds; }
   // Reads no more data than pages show, where the task has a key for that.
@@ -76,12 +78,28 @@ class Experiment {
   std::string hash() const;
 
   Runtime make_runtime() const;
+  // A model on the CPU in float32, not yet initialised, with what a
+  // fine-tuning adds to it.
+  std::shared_ptr<torch::nn::Module> new_model() const;
   // A new model with this seed's weights, on the runtime's device.
   std::shared_ptr<torch::nn::Module> make_model(const Runtime& runtime) const;
+  // The fine-tuning of a model that has its weights; null if none is asked for.
+  // ConfigError, with the place, if a pattern matches nothing.
+  std::unique_ptr<train::Tuning> make_tuning(torch::nn::Module& model) const;
+  // Does `work`; a ConfigError of it gets the place of its key.
+  template <class Work>
+  auto with_place(Work&& work) const {
+    try {
+      return work();
+    } catch (const ConfigError& error) {
+      document_.rethrow_with_place(error);
+    }
+  }
 
  private:
   RunOptions run_;
   train::TrainOptions train_;
+  train::TuneOptions tune_;
   ReportOptions report_;
   ReproduceOptions reproduce_;
   config::Document document_;

@@ -5,6 +5,7 @@
 #include "propagator/core/error.h"
 #include "propagator/core/files.h"
 #include "propagator/core/log.h"
+#include "propagator/run/base.h"
 #include "propagator/run/simulation.h"
 
 namespace propagator::run {
@@ -46,13 +47,17 @@ Run::Run(const fs::path& folder, const OpenOptions& options)
   runtime_ = experiment_->make_runtime();
   scope_ = std::make_unique<RuntimeScope>(runtime_);
   const auto& task = experiment_->task();
-  model_ = task.make_model();
+  model_ = experiment_->new_model();
   model_->to(runtime_.device, runtime_.dtype());
   const auto path =
       choose_checkpoint(*directory_, experiment_->schema(), options.from);
   checkpoint_ = path.filename().string();
-  set_weights(task, *model_, train::load_weights(path, options.weights),
-              path.string());
+  auto weights = train::load_weights(path, options.weights);
+  for (const auto& name : task.former_parameters()) weights.erase(name);
+  if (!options.adapter.empty()) {
+    weights = weights_with_adapter(*model_, weights, options.adapter);
+  }
+  set_weights(task, *model_, std::move(weights), path.string());
   model_->eval();
   surrogate_ = task.surrogate(model_, runtime_);
 }

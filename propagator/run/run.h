@@ -19,6 +19,8 @@ struct OpenOptions {
   // A checkpoint of the run, by name or path; empty: the newest.
   std::string from = "";
   train::Weights weights = train::Weights::kBest;
+  // An adapter.safetensors that was trained from this run; empty: none.
+  std::string adapter = "";
   // Changes to the configuration that are of this session alone: where to
   // compute, how to test. UsageError for a key that made the weights.
   Change change = {};

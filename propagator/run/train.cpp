@@ -8,6 +8,7 @@
 #include "propagator/core/progress.h"
 #include "propagator/core/stopwatch.h"
 #include "propagator/nn/init.h"
+#include "propagator/run/base.h"
 #include "propagator/run/log_file.h"
 #include "propagator/run/run_report.h"
 #include "propagator/run/simulation.h"
@@ -88,7 +89,7 @@ std::string go_on_from(const fs::path& checkpoint,
   return remark;
 }
 
-void log_begin(const train::Trainer& trainer, const torch::nn::Module& model,
+void log_begin(const train::Trainer& trainer, const std::string& parameters,
                const Runtime& runtime, const fs::path& folder,
                const std::string& remark) {
   if (trainer.total_steps() == 0) {
@@ -97,10 +98,9 @@ void log_begin(const train::Trainer& trainer, const torch::nn::Module& model,
               config::name_of(runtime.precision), folder.string());
     return;
   }
-  log::info("{} parameters, {} steps on {} ({}), run in {}",
-            nn::parameter_count(model), trainer.total_steps(),
-            runtime.device_name(), config::name_of(runtime.precision),
-            folder.string());
+  log::info("{} parameters, {} steps on {} ({}), run in {}", parameters,
+            trainer.total_steps(), runtime.device_name(),
+            config::name_of(runtime.precision), folder.string());
   if (trainer.step() == trainer.total_steps()) {
     log::info("all steps are done; testing");
   } else if (trainer.step() > 0) {
@@ -134,6 +134,7 @@ void test_and_draw(const Experiment& experiment, torch::nn::Module& model,
   result.record["best_step"] = trained.best_step;
   result.record["training_seconds"] = trained.seconds;
   result.record[train::kTrainedBy] = trained.trained_by;
+  if (!trained.tuning.is_null()) result.record["tuning"] = trained.tuning;
   write_result(run, result);
   if (!experiment.report().page) return;
   log::info("tested; writing the page");
@@ -149,41 +150,83 @@ void test_and_draw(const Experiment& experiment, torch::nn::Module& model,
   }
 }
 
+// The model with the weights that training begins with, and its fine-tuning.
+struct Subject {
+  std::shared_ptr<torch::nn::Module> model;
+  std::unique_ptr<train::Tuning> tuning;
+
+  std::string parameters() const {
+    const auto all = nn::parameter_count(*model);
+    if (!tuning) return fmt::format("{}", all);
+    int64_t count = 0;
+    for (const auto& value : model->parameters()) count += value.numel();
+    return fmt::format("{} of {}", tuning->parameters(), count);
+  }
+  // For a result: how it was fine-tuned.
+  nlohmann::json description() const {
+    nlohmann::json said = tuning->metadata();
+    said["trained_parameters"] = tuning->parameters();
+    return said;
+  }
+};
+
+// A new one, or with the shapes that a checkpoint will fill.
+Subject make_subject(const Experiment& experiment, const Runtime& runtime,
+                     const std::optional<train::Checkpoint>& saved,
+                     const std::optional<Base>& base) {
+  Subject subject{experiment.make_model(runtime), nullptr};
+  auto& model = *subject.model;
+  std::map<std::string, std::string> base_of;
+  if (saved) {
+    train::take_shapes(model, saved->model);
+  } else {
+    experiment.task().calibrate(model);
+    if (base) {
+      begin_from(*base, experiment, model);
+      base_of = description_of(*base);
+    }
+  }
+  subject.tuning = experiment.make_tuning(model);
+  if (subject.tuning) subject.tuning->describe_base(std::move(base_of));
+  return subject;
+}
+
 Trained train_and_test(const Experiment& experiment,
                        const OpenFolder& open_folder,
                        const fs::path& checkpoint) {
   auto& task = experiment.task();
   const auto runtime = runtime_for_training(experiment);
   const RuntimeScope scope(runtime, experiment.run().threads);
+  std::optional<Base> base;
+  if (checkpoint.empty() && experiment.tune().active()) {
+    base = read_fitting_base(experiment);
+  }
   provide_simulated_file(task, experiment.run().device);
   task.prepare(experiment.run().seed, runtime);
   for (const auto& remark :
        experiment.remarks(task.size(data::Split::kTrain))) {
     log::warn("{}", remark);
   }
-  const auto model = experiment.make_model(runtime);
   // Before there is a trainer, which gives every weight its place in memory:
   // shapes may be those of the data.
   std::optional<train::Checkpoint> saved;
+  if (!checkpoint.empty()) saved = train::load_checkpoint(checkpoint);
   const Stopwatch clock;
-  if (checkpoint.empty()) {
-    task.calibrate(*model);
-  } else {
-    saved = train::load_checkpoint(checkpoint);
-    train::take_shapes(*model, saved->model);
-  }
+  const auto subject = make_subject(experiment, runtime, saved, base);
+  const auto& model = subject.model;
   const double calibrated = clock.seconds();
   auto options = experiment.train();
   options.time_limit = experiment.time_limit();
   train::Trainer trainer(task, model, options, experiment.run().seed, runtime,
-                         experiment.yaml());
+                         experiment.yaml(), subject.tuning.get());
   const auto remark =
       saved ? go_on_from(checkpoint, *saved, experiment, runtime, trainer) : "";
   saved.reset();
+  base.reset();
   if (checkpoint.empty()) trainer.count_seconds(calibrated);
   auto run = open_folder();
   const LogFile log_file(run.log());
-  log_begin(trainer, *model, runtime, run.path(), remark);
+  log_begin(trainer, subject.parameters(), runtime, run.path(), remark);
   Trained trained{.folder = run.path(), .reason = trainer.run(run)};
   trained.steps = trainer.step();
   trained.best_step = trainer.best_step();
@@ -195,6 +238,10 @@ Trained train_and_test(const Experiment& experiment,
     return trained;
   }
   trainer.load_best();
+  if (subject.tuning) {
+    trained.tuning = subject.description();
+    subject.tuning->release();
+  }
   test_and_draw(experiment, *model, runtime, run, trained);
   return trained;
 }

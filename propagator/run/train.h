@@ -13,6 +13,7 @@ struct Trained {
   int64_t steps = 0, best_step = 0;
   double seconds = 0;              // of training, earlier sessions included
   nlohmann::json trained_by = {};  // code, machine, precision of each session
+  nlohmann::json tuning = {};      // how it was fine-tuned; null if it was not
   // The rest only if it was not stopped before its end.
   std::optional<TestResult> result = {};
   nlohmann::json explanation = {};  // numbers of what the model has learned
