@@ -1,5 +1,6 @@
 # `cmake --install build` gives the program, the library with its headers, the
-# configurations, and find_package(propagator) -> propagator::propagator.
+# configurations, the documentation (a configuration learns from it), and
+# find_package(propagator) -> propagator::propagator.
 
 include(GNUInstallDirs)
 include(CMakePackageConfigHelpers)
@@ -13,6 +14,10 @@ install(DIRECTORY ${PROJECT_SOURCE_DIR}/propagator
         PATTERN "cli" EXCLUDE)
 install(DIRECTORY ${PROJECT_SOURCE_DIR}/configs ${PROJECT_SOURCE_DIR}/problems
         DESTINATION ${CMAKE_INSTALL_DATADIR}/propagator)
+install(DIRECTORY ${PROJECT_SOURCE_DIR}/docs
+        DESTINATION ${CMAKE_INSTALL_DATADIR}/propagator
+        FILES_MATCHING PATTERN "*.md"
+        PATTERN "pictures" EXCLUDE)
 install(EXPORT propagatorTargets NAMESPACE propagator::
         DESTINATION ${PACKAGE_DIR})
 configure_package_config_file(

@@ -1,47 +1,112 @@
 #include "propagator/run/generate.h"
 
 #include "propagator/cli/commands.h"
+#include "propagator/core/error.h"
+#include "propagator/core/plain_text.h"
 
 namespace propagator::cli {
+namespace {
+
+struct GenerateCommand {
+  std::string run, from, adapter, output;
+  run::GenerateOptions table;
+  std::optional<int64_t> count;
+  tasks::TextRequest text;
+  bool force = false, json = false;
+  Overrides overrides;
+};
+
+void add_text_options(CLI::App& verb, GenerateCommand& o) {
+  constexpr const char* kGroup = "Text";
+  const auto add = [&](const char* name, auto& value, const char* help) {
+    return verb.add_option(name, value, help)->group(kGroup);
+  };
+  add("-p,--prompt", o.text.prompt, "What the text follows");
+  add("--length", o.text.length, "Tokens at most (default: as fits)")
+      ->check(CLI::Range(int64_t{1}, int64_t{1} << 30));
+  add("--temperature", o.text.choice.temperature,
+      "Draw tokens, from softmax(logits / temperature); without it the most "
+      "probable is taken");
+  add("--top-k", o.text.choice.top_k, "Draw from so many most probable tokens");
+  add("--top-p", o.text.choice.top_p,
+      "Draw from the fewest tokens that are so probable together (nucleus)");
+  add("--beams", o.text.beams,
+      "Search the most probable text, keeping so many beginnings")
+      ->check(CLI::Range(int64_t{1}, int64_t{10000}));
+  verb.add_flag("--json", o.json, "Print the texts as JSON")->group(kGroup);
+}
+
+int write_text(const run::Run& run, GenerateCommand& o) {
+  if (!o.output.empty() || !o.table.given.empty()) {
+    throw UsageError("[generate] this run's model writes text, not a table",
+                     "leave out --output and --given; the text goes to "
+                     "standard output");
+  }
+  o.text.count = o.count.value_or(1);
+  const auto texts = run::generate_text(run, o.text, o.table.seed);
+  if (o.json) {
+    const nlohmann::json record{{"prompt", o.text.prompt}, {"texts", texts}};
+    using Handling = nlohmann::json::error_handler_t;
+    fmt::print("{}\n", record.dump(2, ' ', false, Handling::replace));
+    return 0;
+  }
+  for (const auto& text : texts) fmt::print("{}\n", plain_text(text, "\n\t"));
+  return 0;
+}
+
+int write_table(const run::Run& run, GenerateCommand& o) {
+  if (o.output.empty()) {
+    throw UsageError("[generate] this run's model draws a table",
+                     "name a .csv, .h5 or .npz with --output");
+  }
+  o.table.count = o.count.value_or(o.table.count);
+  fmt::print("{}\n", run::generate(run, o.table, o.output));
+  return 0;
+}
+
+}  // namespace
 
 void add_generate(CLI::App& app, Action& action) {
-  struct Options {
-    std::string run, from, adapter, output;
-    run::GenerateOptions how;
-    bool force = false;
-    Overrides overrides;
-  };
-  const auto o = std::make_shared<Options>();
-  auto* verb =
-      app.add_subcommand("generate", "Draw new cases from a run's best model");
+  const auto o = std::make_shared<GenerateCommand>();
+  auto* verb = app.add_subcommand(
+      "generate", "Draw new cases, or text, from a run's best model");
   verb->footer(
       "Runs of the task density draw samples of the distribution they "
-      "learned.\nExamples:\n  propagator generate runs/lecture-maf -o new.csv "
-      "--count 5000\n  propagator generate runs/stars -o new.csv --given "
-      "ages.csv --count 10   # ten of each row");
+      "learned, into a table;\nruns of the task sequence write text to "
+      "standard output.\nExamples:\n  propagator generate runs/lecture-maf -o "
+      "new.csv --count 5000\n  propagator generate runs/stars -o new.csv "
+      "--given ages.csv --count 10   # ten of each row\n  propagator generate "
+      "runs/phrase --prompt \"I am\"\n  propagator generate runs/text --prompt "
+      "\"The model\" --temperature 0.8 --top-p 0.9 --length 400");
   verb->add_option("run", o->run, "The run's folder")->required();
-  verb->add_option("-o,--output", o->output, ".csv, .h5 or .npz")->required();
-  verb->add_option("-n,--count", o->how.count,
-                   "New cases (default: 1000); with --given, of each row")
+  verb->add_option("-n,--count", o->count,
+                   "New cases (default: 1000), with --given of each row; or "
+                   "texts (default: 1)")
       ->check(CLI::Range(int64_t{1}, int64_t{1} << 40));
-  verb->add_option("--seed", o->how.seed,
+  verb->add_option("--seed", o->table.seed,
                    "Of the random numbers (default: 0): the same seed, the "
                    "same cases");
-  verb->add_option("--given", o->how.given,
-                   "A table of what the model is given");
   verb->add_option("--from", o->from, "A checkpoint (default: the newest)");
   verb->add_option("--adapter", o->adapter,
                    "An adapter.safetensors that was trained from this run");
-  verb->add_flag("--force", o->force, "Replace the output file");
+  verb->add_option("-o,--output", o->output, ".csv, .h5 or .npz")
+      ->group("Table");
+  verb->add_option("--given", o->table.given,
+                   "A table of what the model is given")
+      ->group("Table");
+  verb->add_flag("--force", o->force, "Replace the output file")
+      ->group("Table");
+  add_text_options(*verb, *o);
   o->overrides.add_to(*verb, Overrides::Subject::kModel);
-  verb->callback([o, &action] {
-    action = [o] {
-      expect_free(o->output, o->force);
+  verb->callback([o, verb, &action] {
+    const bool asks_for_text = verb->count("--prompt") > 0;
+    action = [o, asks_for_text] {
+      if (!o->output.empty()) expect_free(o->output, o->force);
       const auto run = run::open(o->run, {.from = o->from,
                                           .adapter = o->adapter,
                                           .change = o->overrides.change()});
-      fmt::print("{}\n", run::generate(run, o->how, o->output));
-      return 0;
+      return asks_for_text || run::writes_text(run) ? write_text(run, *o)
+                                                    : write_table(run, *o);
     };
   });
 }

@@ -1,6 +1,8 @@
 #include "propagator/models/autoregressive_flow.h"
+#include "propagator/models/decoder_only.h"
 #include "propagator/models/deeponet.h"
 #include "propagator/models/density_former.h"
+#include "propagator/models/encoder_decoder.h"
 #include "propagator/models/event_former.h"
 #include "propagator/models/flow_matching.h"
 #include "propagator/models/fno.h"
@@ -133,6 +135,18 @@ const Kinds<LocatorOptions>& locators() {
       {"hit_former",
        {"a transformer over any set of sensors, with its uncertainty",
         [] { return std::make_unique<HitFormerOptions>(); }}},
+  };
+  return kinds;
+}
+
+const Kinds<SequenceOptions>& sequence_models() {
+  static const Kinds<SequenceOptions> kinds{
+      {"decoder_only",
+       {"one causal stack over source and target in a row",
+        [] { return std::make_unique<DecoderOnlyOptions>(); }}},
+      {"encoder_decoder",
+       {"the transformer of the heat-plate paper's figures 1 to 10",
+        [] { return std::make_unique<EncoderDecoderOptions>(); }}},
   };
   return kinds;
 }

@@ -44,6 +44,11 @@ std::array<torch::Tensor, 3> MultiHeadAttentionImpl::project(
 torch::Tensor MultiHeadAttentionImpl::forward(const torch::Tensor& x,
                                               const AttentionBias& bias,
                                               AttentionWork work) {
+  if (hard_ && !bias.hard) {
+    auto hard = bias;
+    hard.hard = true;
+    return forward(x, hard, work);
+  }
   if (observer_) observer_(weights(x, bias), bias);
   const auto kernel = choose_attention_kernel(
       bias, {.x = x, .heads = options_.heads, .work = work});
@@ -80,7 +85,9 @@ torch::Tensor MultiHeadAttentionImpl::weights(const torch::Tensor& x,
   const auto seen = prefix ? x.slice(1, 0, bias.prefix) : x;
   const auto q = split(torch::linear(x, query()));
   const auto k = split(torch::linear(seen, key()));
-  return attention_weights(q, k, prefix ? AttentionBias::full() : bias);
+  auto left = prefix ? AttentionBias::full() : bias;
+  left.hard = bias.hard;
+  return attention_weights(q, k, left);
 }
 
 torch::Tensor MultiHeadAttentionImpl::prefix_attention(const torch::Tensor& x,
@@ -121,14 +128,30 @@ torch::Tensor MultiHeadAttentionImpl::folded_attention(const torch::Tensor& x,
 }
 
 torch::Tensor MultiHeadAttentionImpl::step(const torch::Tensor& x,
-                                           KeyValueCache& cache) {
+                                           KeyValueCache& cache,
+                                           NewTokens among) {
   const int64_t count = x.size(1);
   const auto [q, k, v] = project(x);
   cache.keys.narrow(2, cache.length, count).copy_(k);
   cache.values.narrow(2, cache.length, count).copy_(v);
   cache.length += count;
+  const bool masked = among == NewTokens::kCausal && count > 1;
+  if (!masked && !hard_) {
+    const auto mixed =
+        kernels::cached_attention(q, cache.keys, cache.values, cache.length);
+    return apply_linear(output_, gather(mixed, q));
+  }
+  AttentionBias bias;
+  bias.hard = hard_;
+  if (masked) {
+    const auto mask =
+        kernels::causal_mask(cache.length, 0, /*sees_itself=*/true, q.options())
+            .narrow(0, cache.length - count, count);
+    bias.logits = [mask](const AttentionCoordinates&) { return mask; };
+  }
   const auto mixed =
-      kernels::cached_attention(q, cache.keys, cache.values, cache.length);
+      attention_reference(q, cache.keys.narrow(2, 0, cache.length),
+                          cache.values.narrow(2, 0, cache.length), bias);
   return apply_linear(output_, gather(mixed, q));
 }
 

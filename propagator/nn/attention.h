@@ -20,6 +20,10 @@ struct KeyValueCache {
   int64_t length = 0;
 };
 
+// What new tokens of one step attend to beside all that is cached: all of one
+// another, or each only those up to itself.
+enum class NewTokens { kSeeAll, kCausal };
+
 struct AttentionOptions {
   int64_t width = 512;
   int64_t heads = 16;
@@ -38,7 +42,12 @@ class MultiHeadAttentionImpl : public torch::nn::Module, public TakesPrefix {
 
   torch::Tensor forward(const torch::Tensor& x, const AttentionBias& bias,
                         AttentionWork work = AttentionWork::kVisible);
-  torch::Tensor step(const torch::Tensor& x, KeyValueCache& cache);
+  torch::Tensor step(const torch::Tensor& x, KeyValueCache& cache,
+                     NewTokens among = NewTokens::kSeeAll);
+
+  // Whether a query takes the value of its best key alone, for inference.
+  void set_hard(bool hard) { hard_ = hard; }
+  bool hard() const { return hard_; }
 
   // Query, key and value projections one below the other (3 C, C), and that of
   // the output (C, C).
@@ -81,6 +90,7 @@ class MultiHeadAttentionImpl : public torch::nn::Module, public TakesPrefix {
   torch::nn::Linear qkv_, output_;  // (C → 3 C), (C → C)
   LearnedPrefix prefix_{nullptr};
   Observer observer_;
+  bool hard_ = false;
 };
 TORCH_MODULE(MultiHeadAttention);
 

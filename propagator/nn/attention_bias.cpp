@@ -43,6 +43,13 @@ Tensor alibi_logits(const Tensor& slopes, const AttentionCoordinates& at) {
   return -(slopes.to(roots.dtype()) * roots.unsqueeze(1));
 }
 
+// The softmax of scores, or all of the weight on the best.
+Tensor weights_of(const Tensor& scores, bool hard) {
+  if (!hard) return torch::softmax(scores, -1);
+  return torch::zeros_like(scores).scatter_(
+      -1, scores.argmax(-1, /*keepdim=*/true), 1.0);
+}
+
 }  // namespace
 
 AttentionBias AttentionBias::visible_prefix(int64_t prefix) {
@@ -178,14 +185,14 @@ Tensor attention_weights(const Tensor& q, const Tensor& k,
                          const AttentionBias& bias) {
   const auto added = bias.added(q.size(2), k.size(2), q.options());
   if (!bias.frequencies.defined()) {
-    return torch::softmax(kernels::attention_scores(q, k, added), -1);
+    return weights_of(kernels::attention_scores(q, k, added), bias.hard);
   }
   const auto rotate = [&](const Tensor& x, const Tensor& coordinates) {
     return rotated(x, bias.angles(coordinates).unsqueeze(1));
   };
   const auto scores = kernels::attention_scores(rotate(q, bias.at.queries),
                                                 rotate(k, bias.at.keys), added);
-  return torch::softmax(scores, -1);
+  return weights_of(scores, bias.hard);
 }
 
 Tensor attention_reference(const Tensor& q, const Tensor& k, const Tensor& v,

@@ -33,6 +33,8 @@ using LogitFunction =
 //   green: the logarithm of a Green's function of the coordinates; its global
 //     tokens have b_ij = 0
 //   logits: any function of the coordinates
+//   hard: a query takes the value of its best key alone, the first of several;
+//     no gradient reaches the scores
 // Coordinates enter as constants. A query must have a visible key.
 struct AttentionBias {
   enum class Keys { kAll, kPrefix, kCausal };
@@ -46,6 +48,7 @@ struct AttentionBias {
   std::optional<kernels::GreenTerm> green;
   LogitFunction logits;
   AttentionCoordinates at;
+  bool hard = false;
 
   static AttentionBias full() { return {}; }
   static AttentionBias visible_prefix(int64_t prefix);
@@ -87,7 +90,7 @@ torch::Tensor attention_reference(const torch::Tensor& q,
                                   const torch::Tensor& v,
                                   const AttentionBias& bias,
                                   const torch::Tensor& factors = {});
-// The softmax itself, (B, H, Tq, Tk).
+// The softmax itself, (B, H, Tq, Tk); of hard attention 1 for one key.
 torch::Tensor attention_weights(const torch::Tensor& q, const torch::Tensor& k,
                                 const AttentionBias& bias);
 

@@ -74,6 +74,7 @@ AttentionKernel for_windows(const AttentionBias& bias,
 
 AttentionKernel choose_attention_kernel(const AttentionBias& bias,
                                         const AttentionCase& asked) {
+  if (bias.hard) return Kernel::kReference;
   switch (asked.form) {
     case Form::kTokens:
       return for_tokens(bias, asked);

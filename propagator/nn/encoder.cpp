@@ -27,7 +27,7 @@ torch::Tensor EncoderLayerImpl::forward(const torch::Tensor& x,
                                      .heads = heads,
                                      .work = work});
   if (attention_->observed() || attention_->has_prefix() ||
-      kernel != AttentionKernel::kFusedLayer) {
+      attention_->hard() || kernel != AttentionKernel::kFusedLayer) {
     return adapted(
         feed_forward(x + attention_->forward(norm1_(x), bias, work)));
   }
@@ -66,23 +66,24 @@ torch::Tensor EncoderImpl::forward(torch::Tensor x, const AttentionBias& bias,
   return apply_norm(norm_, x);
 }
 
-std::vector<KeyValueCache> EncoderImpl::make_caches(
-    int64_t batch, int64_t capacity,
-    const torch::TensorOptions& options) const {
-  std::vector<KeyValueCache> caches(layers_.size());
-  const int64_t depth = options_.width / options_.heads;
+std::vector<KeyValueCache> make_key_value_caches(
+    const EncoderOptions& options, int64_t batch, int64_t capacity,
+    const torch::TensorOptions& tensor_options) {
+  std::vector<KeyValueCache> caches(static_cast<size_t>(options.layers));
+  const int64_t depth = options.width / options.heads;
   for (auto& cache : caches) {
     cache.keys =
-        torch::empty({batch, options_.heads, capacity, depth}, options);
+        torch::empty({batch, options.heads, capacity, depth}, tensor_options);
     cache.values = torch::empty_like(cache.keys);
   }
   return caches;
 }
 
 torch::Tensor EncoderImpl::step(torch::Tensor x,
-                                std::vector<KeyValueCache>& caches) {
+                                std::vector<KeyValueCache>& caches,
+                                NewTokens among) {
   for (size_t n = 0; n < layers_.size(); ++n) {
-    x = layers_[n]->step(x, caches[n]);
+    x = layers_[n]->step(x, caches[n], among);
   }
   return apply_norm(norm_, x);
 }

@@ -30,9 +30,10 @@ class EncoderLayerImpl : public torch::nn::Module, public TakesAdapter {
   // Only the work the bias leaves, fused on a GPU; or all of it.
   torch::Tensor forward(const torch::Tensor& x, const AttentionBias& bias,
                         AttentionWork work = AttentionWork::kVisible);
-  torch::Tensor step(const torch::Tensor& x, KeyValueCache& cache) {
-    return adapted(
-        feed_forward(x + attention_->step(apply_norm(norm1_, x), cache)));
+  torch::Tensor step(const torch::Tensor& x, KeyValueCache& cache,
+                     NewTokens among = NewTokens::kSeeAll) {
+    return adapted(feed_forward(
+        x + attention_->step(apply_norm(norm1_, x), cache, among)));
   }
   void add_adapter(int64_t width) override;
 
@@ -49,6 +50,11 @@ class EncoderLayerImpl : public torch::nn::Module, public TakesAdapter {
 };
 TORCH_MODULE(EncoderLayer);
 
+// Empty caches for `batch` sequences of up to `capacity` tokens.
+std::vector<KeyValueCache> make_key_value_caches(
+    const EncoderOptions& options, int64_t batch, int64_t capacity,
+    const torch::TensorOptions& tensor_options);
+
 // A stack of layers and a final LayerNorm.
 class EncoderImpl : public torch::nn::Module {
  public:
@@ -57,13 +63,16 @@ class EncoderImpl : public torch::nn::Module {
   torch::Tensor forward(torch::Tensor x, const AttentionBias& bias,
                         AttentionWork work = AttentionWork::kVisible);
 
-  // Empty caches for `batch` sequences of up to `capacity` tokens.
   std::vector<KeyValueCache> make_caches(
       int64_t batch, int64_t capacity,
-      const torch::TensorOptions& options) const;
+      const torch::TensorOptions& options) const {
+    return make_key_value_caches(options_, batch, capacity, options);
+  }
   // The next tokens of a causal sequence, each seeing all that is cached and
-  // the others of this call: first the prefix at once, then one at a time.
-  torch::Tensor step(torch::Tensor x, std::vector<KeyValueCache>& caches);
+  // the others of this call, or those up to itself: first the prefix at once,
+  // then one at a time.
+  torch::Tensor step(torch::Tensor x, std::vector<KeyValueCache>& caches,
+                     NewTokens among = NewTokens::kSeeAll);
 
  private:
   EncoderOptions options_;

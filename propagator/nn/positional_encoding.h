@@ -11,4 +11,11 @@ namespace propagator::nn {
 torch::Tensor sinusoidal_encoding(int64_t n, int64_t dims,
                                   const torch::TensorOptions& options);
 
+// The same as the heat-plate paper's section 2.7 has it, sine and cosine in
+// turn and of length √m:
+//   sin(p / 10000^(i / dims)) of an even i, cos(p / 10000^((i - 1) / dims)) of
+//   an odd one, i = 0 … dims-1.
+torch::Tensor interleaved_encoding(int64_t n, int64_t dims,
+                                   const torch::TensorOptions& options);
+
 }  // namespace propagator::nn

@@ -44,7 +44,8 @@ torch::Tensor QueryDecoderLayerImpl::attention(const torch::Tensor& query,
                                                const Observer& observer) {
   const int64_t batch = x.tokens.size(0), width = options_.width;
   const auto part = [&](const torch::Tensor& of, int64_t from, int64_t count) {
-    return torch::linear(of, qkv_->weight.narrow(0, from * width, count * width),
+    return torch::linear(of,
+                         qkv_->weight.narrow(0, from * width, count * width),
                          qkv_->bias.narrow(0, from * width, count * width));
   };
   const auto q = part(query, 0, 1).view({batch, options_.heads, 1, -1});

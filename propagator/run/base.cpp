@@ -26,8 +26,8 @@ fs::path newest_checkpoint(const fs::path& folder) {
   const auto run = train::RunDirectory::open(folder);
   const auto all = train::list_checkpoints(run.checkpoints());
   if (!all.empty()) return all.back();
-  throw ConfigError(kKey, fmt::format("{} has no checkpoint yet",
-                                      folder.string()),
+  throw ConfigError(kKey,
+                    fmt::format("{} has no checkpoint yet", folder.string()),
                     "`propagator resume` goes on with it");
 }
 
@@ -75,8 +75,9 @@ ConfigError other_model(const Base& base, const Experiment& experiment,
   const auto here = name == nullptr ? "" : name->get();
   const auto hint =
       base.model.empty() || base.model == here
-          ? std::string("the keys of `model`, and what decides its shapes, must "
-                        "be those that the weights were trained with")
+          ? std::string(
+                "the keys of `model`, and what decides its shapes, must "
+                "be those that the weights were trained with")
           : fmt::format("it is a {}, and this configuration makes a {}",
                         base.model, here);
   return {kKey,
@@ -182,8 +183,8 @@ train::NamedTensors weights_with_adapter(torch::nn::Module& model,
     train::add_parts(train::method_of(adapter), model);
     return train::with_adapter(weights, adapter);
   } catch (const DataError& error) {
-    throw DataError(fmt::format("{} is damaged: {}", file.string(),
-                                error.what()));
+    throw DataError(
+        fmt::format("{} is damaged: {}", file.string(), error.what()));
   }
 }
 

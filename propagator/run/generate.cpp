@@ -8,7 +8,6 @@
 
 #include "propagator/core/error.h"
 #include "propagator/data/named_table.h"
-#include "propagator/tasks/generating.h"
 
 namespace propagator::run {
 namespace {
@@ -19,6 +18,10 @@ const tasks::Generating& generating(const Run& run) {
   if (task) return *task;
   throw UsageError("[generate] this run's task draws no new cases",
                    "runs of the task density do");
+}
+
+const tasks::Writing* writing(const Run& run) {
+  return dynamic_cast<const tasks::Writing*>(&run.experiment().task());
 }
 
 // The rows of the file, each `count` times over.
@@ -71,6 +74,21 @@ std::string generate(const Run& run, const GenerateOptions& options,
   return fmt::format("{} new cases of {} in {}", count,
                      fmt::join(task.generated_columns(), ", "),
                      output.string());
+}
+
+bool writes_text(const Run& run) { return writing(run) != nullptr; }
+
+std::vector<std::string> generate_text(const Run& run,
+                                       const tasks::TextRequest& request,
+                                       int64_t seed) {
+  const auto* task = writing(run);
+  if (!task) {
+    throw UsageError("[generate] this run's model writes no text",
+                     "runs of the task sequence do");
+  }
+  const RuntimeScope scope(run.runtime(), run.experiment().run().threads);
+  return task->write(run.model(), request, RandomStream(seed, "generate"),
+                     run.runtime());
 }
 
 }  // namespace propagator::run

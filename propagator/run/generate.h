@@ -4,6 +4,7 @@
 #include <string>
 
 #include "propagator/run/run.h"
+#include "propagator/tasks/generating.h"
 
 namespace propagator::run {
 
@@ -18,5 +19,14 @@ struct GenerateOptions {
 // run's task has nothing to draw, or more or less is given than it takes.
 std::string generate(const Run& run, const GenerateOptions& options,
                      const std::filesystem::path& output);
+
+// Whether the run's model writes text, in place of a table.
+bool writes_text(const Run& run);
+
+// Text that the run's model writes. UsageError if it writes none, or cannot
+// take the prompt.
+std::vector<std::string> generate_text(const Run& run,
+                                       const tasks::TextRequest& request,
+                                       int64_t seed);
 
 }  // namespace propagator::run

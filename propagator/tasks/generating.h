@@ -2,6 +2,7 @@
 
 #include "propagator/core/device.h"
 #include "propagator/core/random.h"
+#include "propagator/nn/token_choice.h"
 #include "propagator/tasks/surrogate.h"
 
 namespace propagator::tasks {
@@ -22,6 +23,28 @@ class Generating {
                                 const NamedTensors& given, int64_t count,
                                 const RandomStream& stream,
                                 const Runtime& runtime) const = 0;
+};
+
+// What is asked of a model that writes.
+struct TextRequest {
+  std::string prompt = "";
+  int64_t count = 1;   // texts
+  int64_t length = 0;  // tokens of each at most; 0: as the task has it
+  nn::TokenChoice choice = {};
+  int64_t beams = 1;  // more than one: the best of so many, not drawn
+};
+
+// Of a task whose models write text. It works without the task's data.
+class Writing {
+ public:
+  virtual ~Writing() = default;
+
+  // The same for the same stream. UsageError if the prompt has what is no token
+  // of the model, or does not fit into its window.
+  virtual std::vector<std::string> write(torch::nn::Module& model,
+                                         const TextRequest& request,
+                                         const RandomStream& stream,
+                                         const Runtime& runtime) const = 0;
 };
 
 }  // namespace propagator::tasks

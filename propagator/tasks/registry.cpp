@@ -5,6 +5,7 @@
 #include "propagator/tasks/forecast/forecast.h"
 #include "propagator/tasks/locate/locate.h"
 #include "propagator/tasks/reconstruct/reconstruct.h"
+#include "propagator/tasks/sequence/sequence.h"
 #include "propagator/tasks/solve/solve.h"
 
 namespace propagator::tasks {
@@ -12,11 +13,9 @@ namespace {
 
 std::map<std::string, TaskKind>& registered() {
   static std::map<std::string, TaskKind> tasks{
-      {"density", density_kind()},
-      {"forecast", forecast_kind()},
-      {"locate", locate_kind()},
-      {"reconstruct", reconstruct_kind()},
-      {"solve", solve_kind()}};
+      {"density", density_kind()},   {"forecast", forecast_kind()},
+      {"locate", locate_kind()},     {"reconstruct", reconstruct_kind()},
+      {"sequence", sequence_kind()}, {"solve", solve_kind()}};
   return tasks;
 }
 

@@ -158,8 +158,8 @@ TuneOptions method_of(const data::Safetensors& adapter) {
     try {
       schema.find(key)->set(found->second);
     } catch (const std::invalid_argument& error) {
-      throw DataError(fmt::format("its {} is {}: {}", key, found->second,
-                                  error.what()));
+      throw DataError(
+          fmt::format("its {} is {}: {}", key, found->second, error.what()));
     }
   }
   return options;
@@ -213,9 +213,8 @@ Tuning::Tuning(const TuneOptions& o, torch::nn::Module& model, int64_t seed)
   std::set<std::string> changed;
   if (o.method == TuneMethod::kLora) {
     Named matrices;
-    std::ranges::copy_if(all, std::back_inserter(matrices), [](const auto& p) {
-      return LowRank::fits(p.second);
-    });
+    std::ranges::copy_if(all, std::back_inserter(matrices),
+                         [](const auto& p) { return LowRank::fits(p.second); });
     changed = chosen(o.targets, matrices, "tune.targets", "matrix");
   }
   for (const auto& [name, value] : all) {

@@ -62,8 +62,8 @@ TEST_F(VerbsTuning, ARunIsTunedItsAdapterAppliedAndMerged) {
   // From the merged file as from the run.
   const std::string frozen = " -s tune.freeze=encoder.*";
   ASSERT_EQ(train("a", "--from " + path("tuned") + frozen).status, 0);
-  ASSERT_EQ(
-      train("b", "--from " + path("merged.safetensors") + frozen).status, 0);
+  ASSERT_EQ(train("b", "--from " + path("merged.safetensors") + frozen).status,
+            0);
   EXPECT_EQ(errors_of(testing::propagator("-q eval " + path("a"))),
             errors_of(testing::propagator("-q eval " + path("b"))));
 }
@@ -91,9 +91,9 @@ TEST_F(BadInputTuning, WhatDoesNotFitTogetherIsSaid) {
          2, "cannot be merged");
   EXPECT_FALSE(std::filesystem::exists(path("merged.safetensors")));
   // A run keeps how it was tuned.
-  expect(testing::propagator("resume " + path("tuned") +
-                             " -s tune.method=full"),
-         2, "tune.method belongs to the run");
+  expect(
+      testing::propagator("resume " + path("tuned") + " -s tune.method=full"),
+      2, "tune.method belongs to the run");
 }
 
 }  // namespace

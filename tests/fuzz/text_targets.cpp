@@ -8,6 +8,7 @@
 
 #include "fuzz/target.h"
 #include "propagator/core/files.h"
+#include "propagator/data/byte_pairs.h"
 #include "propagator/pde/text/problem.h"
 #include "propagator/run/experiment.h"
 
@@ -77,6 +78,25 @@ void read_problem(const std::string& bytes) {
   for (const auto& equation : problem.equations) {
     expect_same_formula(equation, problem.symbols);
   }
+}
+
+// A text as tokens: of byte pairs that come back whatever it is, and of
+// characters where it is UTF-8.
+void read_tokens(const std::string& bytes) {
+  const data::BytePairTokenizer pairs(data::learn_byte_pairs(bytes, 20));
+  expect(pairs.decode(pairs.encode(bytes)) == bytes, "byte pairs come back");
+  auto characters = data::characters_of(bytes);
+  std::string text;
+  for (const char32_t c : characters) text += data::utf8(c);
+  expect(text == bytes, "characters come back");
+  const data::CharacterTokenizer tokenizer(std::move(characters));
+  expect(tokenizer.decode(tokenizer.encode(bytes)) == bytes,
+         "tokens of characters come back");
+}
+
+std::vector<std::string> token_seeds() {
+  return {"the cat and the hat: the theme of the thesis\n  the  end\n",
+          "na\u00efve \u2013 \u65e5\u672c \U0001f600\r\n\tx*x = 4.5e-3;"};
 }
 
 std::vector<fs::path> yaml_files(const fs::path& folder) {
@@ -168,7 +188,8 @@ std::vector<Target> text_targets(const fs::path& source) {
   return {{"config", read_config, [=] { return config_seeds(source); }},
           {"override", read_overrides, [=] { return override_seeds(source); }},
           {"expression", read_expression, expression_seeds},
-          {"problem", read_problem, [=] { return problem_seeds(source); }}};
+          {"problem", read_problem, [=] { return problem_seeds(source); }},
+          {"tokens", read_tokens, token_seeds}};
 }
 
 }  // namespace propagator::fuzz

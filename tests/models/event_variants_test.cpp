@@ -25,9 +25,8 @@ using torch::Tensor;
 constexpr testing::Tolerance kVariantSums{1e-9, 1e-10};
 constexpr EventSummary kOfHits[] = {EventSummary::kMean, EventSummary::kSum,
                                     EventSummary::kLast, EventSummary::kQuery};
-constexpr TimeEncoding kTimes[] = {TimeEncoding::kLinear,
-                                   TimeEncoding::kSinusoidal,
-                                   TimeEncoding::kNetwork};
+constexpr TimeEncoding kTimes[] = {
+    TimeEncoding::kLinear, TimeEncoding::kSinusoidal, TimeEncoding::kNetwork};
 
 EventFormerOptions variant(TimeEncoding time, EventSummary summary,
                            bool positions = false) {
@@ -113,13 +112,13 @@ TEST(ModelsEventVariants, SummariesAreThoseOfTheHitsAlone) {
           if (t > latest) last = hand.encoded[b][s];
           latest = std::max(latest, t);
         }
-        const auto expected = summary == EventSummary::kLast ? last
+        const auto expected = summary == EventSummary::kLast  ? last
                               : summary == EventSummary::kSum ? sum
                                                               : sum / count;
-        EXPECT_TRUE(near(located[b],
-                         torch::mv(p["output.weight"], expected) +
-                             p["output.bias"],
-                         kVariantSums))
+        EXPECT_TRUE(
+            near(located[b],
+                 torch::mv(p["output.weight"], expected) + p["output.bias"],
+                 kVariantSums))
             << config::name_of(time) << " " << config::name_of(summary);
       }
     }
@@ -141,8 +140,8 @@ TEST(ModelsEventVariants, AQueryAttendsToTheHitsAlone) {
   const torch::NoGradGuard no_grad;
   const auto located = model->forward(hits).position;
   ASSERT_EQ(seen.size(), 1u);
-  EXPECT_TRUE(torch::equal(
-      seen[0] > 0, hits.hit.unsqueeze(1).expand({5, 4, 6})));
+  EXPECT_TRUE(
+      torch::equal(seen[0] > 0, hits.hit.unsqueeze(1).expand({5, 4, 6})));
   EXPECT_TRUE(near(seen[0].sum(2), torch::ones({5, 4}), testing::kFloat64));
   const auto w = [&](const std::string& name) {
     return p["decoder.layer0." + name];
@@ -162,21 +161,21 @@ TEST(ModelsEventVariants, AQueryAttendsToTheHitsAlone) {
       auto sum = torch::zeros({8}, torch::kFloat64);
       for (int64_t s = 0; s < 6; ++s) {
         if (!hits.hit[b][s].item<bool>()) continue;
-        const auto kv = torch::mv(w("qkv.weight").slice(0, 32), hand.encoded[b][s]) +
-                        w("qkv.bias").slice(0, 32);
-        const double score =
-            torch::dot(q.slice(0, 8 * h, 8 * h + 8),
-                       kv.slice(0, 8 * h, 8 * h + 8))
-                .item<double>() /
-            std::sqrt(8.0);
+        const auto kv =
+            torch::mv(w("qkv.weight").slice(0, 32), hand.encoded[b][s]) +
+            w("qkv.bias").slice(0, 32);
+        const double score = torch::dot(q.slice(0, 8 * h, 8 * h + 8),
+                                        kv.slice(0, 8 * h, 8 * h + 8))
+                                 .item<double>() /
+                             std::sqrt(8.0);
         total += std::exp(score);
         sum = sum + std::exp(score) * kv.slice(0, 32 + 8 * h, 40 + 8 * h);
       }
       mixed.slice(0, 8 * h, 8 * h + 8).copy_(sum / total);
     }
-    const auto y = normed(query + torch::mv(w("output.weight"), mixed) +
-                              w("output.bias"),
-                          "norm1");
+    const auto y =
+        normed(query + torch::mv(w("output.weight"), mixed) + w("output.bias"),
+               "norm1");
     const auto inner =
         torch::relu(torch::mv(w("linear1.weight"), y) + w("linear1.bias"));
     const auto answer = normed(
@@ -195,8 +194,8 @@ TEST(ModelsEventVariants, FusedAndPlainPathsDropAndAnswerTheSame) {
            plain = make_variant(variant(time, summary, true));
       const auto by_fused = fused->forward(small_hits()).position;
       const torch::NoGradGuard no_grad;
-      EXPECT_TRUE(near(by_fused.detach(),
-                       plain->forward(small_hits()).position, kVariantSums))
+      EXPECT_TRUE(near(by_fused.detach(), plain->forward(small_hits()).position,
+                       kVariantSums))
           << config::name_of(time) << " " << config::name_of(summary);
     }
   }
@@ -256,9 +255,9 @@ TEST(ModelsEventVariants, OrderOfSensorsDoesNotMatterWithTheirVectors) {
     auto table = other->named_parameters()["embedding.weight"];
     const int64_t first = summary == EventSummary::kToken ? 1 : 0;
     table.slice(0, first).copy_(table.slice(0, first).index_select(0, order));
-    EXPECT_TRUE(near(
-        other->forward(testing::reordered(small_hits(), order)).position,
-        model->forward(small_hits()).position, kVariantSums))
+    EXPECT_TRUE(
+        near(other->forward(testing::reordered(small_hits(), order)).position,
+             model->forward(small_hits()).position, kVariantSums))
         << config::name_of(summary);
   }
 }

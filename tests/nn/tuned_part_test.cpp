@@ -44,8 +44,8 @@ TEST(NnAdapter, IsTheFormulaOnTensorsAndOnJets) {
   const auto x = random({4, 2, 6}, "x");
   const auto normed = (x - x.mean(-1, true)) /
                       (x.var(-1, /*unbiased=*/false, true) + 1e-5).sqrt();
-  const auto hidden = torch::tanh(torch::matmul(normed, p["down.weight"].t()) +
-                                  p["down.bias"]);
+  const auto hidden =
+      torch::tanh(torch::matmul(normed, p["down.weight"].t()) + p["down.bias"]);
   const auto expected =
       x + torch::matmul(hidden, p["up.weight"].t()) + p["up.bias"];
   EXPECT_TRUE(near(adapter->forward(x), expected, kFloat64));
@@ -73,9 +73,9 @@ TEST(NnLearnedPrefix, HeadsMixTheLearnedValuesByTheGates) {
     const auto values = p["values"].narrow(1, 3 * h, 3);
     const auto weights = torch::softmax(
         torch::matmul(q.select(1, h), keys.t()) / std::sqrt(3.0), -1);
-    EXPECT_TRUE(near(added.select(1, h),
-                     torch::tanh(p["gates"][h]) * torch::matmul(weights, values),
-                     kFloat64));
+    EXPECT_TRUE(near(
+        added.select(1, h),
+        torch::tanh(p["gates"][h]) * torch::matmul(weights, values), kFloat64));
   }
   const auto flat = q.transpose(1, 2).flatten(2);  // (B, T, C)
   EXPECT_TRUE(near(prefix->forward(Jet::constant(flat)).value(),
@@ -182,11 +182,13 @@ INSTANTIATE_TEST_SUITE_P(Kinds, NnTunedPart, ::testing::Bool());
 
 TEST(NnTunedParts, AModelWithoutAPlaceSaysSo) {
   torch::nn::Linear linear(2, 2);
-  EXPECT_NE(thrown<UsageError>([&] { add_adapters(*linear, 4); })
-                .find("no feed-forward blocks"),
+  EXPECT_NE(thrown<UsageError>([&] {
+              add_adapters(*linear, 4);
+            }).find("no feed-forward blocks"),
             std::string::npos);
-  EXPECT_NE(thrown<UsageError>([&] { add_prefixes(*linear, 4); })
-                .find("no attention"),
+  EXPECT_NE(thrown<UsageError>([&] {
+              add_prefixes(*linear, 4);
+            }).find("no attention"),
             std::string::npos);
 }
 

@@ -75,8 +75,8 @@ const std::vector<Case>& every_model() {
        "*head.linear2.*", true, true},
       {kSolve + std::string("wire, width: 8, layers: 2}\n"), "*out_*", false,
        false},
-      {kReconstruct + std::string("deeponet, branch_layers: 1}\n"), "*branch1.*", false, false,
-       "network.bias"},
+      {kReconstruct + std::string("deeponet, branch_layers: 1}\n"),
+       "*branch1.*", false, false, "network.bias"},
       {kReconstruct + std::string("fno, width: 4, grid: [8, 8], modes: 3}\n"),
        "*out.*", false, false},
       {kReconstruct + std::string("pgt, width: 8, heads: 2}\n"), "*siren.out.*",
@@ -277,9 +277,9 @@ class RunTuning : public ::testing::Test {
         "test"));
   }
   std::string tune(const std::string& more) const {
-    return fmt::format(
-        "seed: 3\ntune: {{from: {}{}}}\n", (folder / "base").string(),
-        more.empty() ? "" : ", " + more);
+    return fmt::format("seed: 3\ntune: {{from: {}{}}}\n",
+                       (folder / "base").string(),
+                       more.empty() ? "" : ", " + more);
   }
   Trained train(const std::string& name, const std::string& more,
                 int64_t steps = 6) {
@@ -320,8 +320,7 @@ TEST_F(RunTuning, EveryMethodTrainsItsPartAndLeavesASmallAdapter) {
     EXPECT_EQ(said.at("trained_parameters"), numbers) << method;
     const auto tuned = open(folder / "tuned");
     EXPECT_FALSE(torch::equal(answers(tuned), before)) << method;
-    const auto with =
-        open(folder / "base", {.adapter = adapter("tuned")});
+    const auto with = open(folder / "base", {.adapter = adapter("tuned")});
     EXPECT_TRUE(near(answers(with), answers(tuned), testing::kFloat32))
         << method;
     for (const auto& [name, value] :
@@ -346,9 +345,9 @@ TEST_F(RunTuning, AStoppedRunGoesOnToTheSameBits) {
         "method: adapters", "method: prefix"}) {
     train("whole", more);
     Impatient impatient;
-    EXPECT_TRUE(run::train(*plate(tune(more), 6), folder / "cut", false,
-                           impatient)
-                    .stopped());
+    EXPECT_TRUE(
+        run::train(*plate(tune(more), 6), folder / "cut", false, impatient)
+            .stopped());
     // Nothing is read from the base any more.
     fs::rename(folder / "base", folder / "away");
     EXPECT_TRUE(resume(folder / "cut", {}, silent).result);
@@ -379,8 +378,8 @@ TEST_F(RunTuning, LowRankChangesOfOtherOptimisers) {
 }
 
 TEST_F(RunTuning, ASteppedLossFallsFromTheBaseOn) {
-  const auto scratch = run::train(*plate("", 1), folder / "scratch", false,
-                                  silent);
+  const auto scratch =
+      run::train(*plate("", 1), folder / "scratch", false, silent);
   const auto tuned = train("tuned", "method: lora", 20);
   EXPECT_LT(tuned.result->evaluation.metrics.front().value,
             scratch.result->evaluation.metrics.front().value);
@@ -433,8 +432,7 @@ TEST_F(RunTuning, BeginsFromAFileAndFromACheckpointToo) {
   const auto file = (newest("base") / "best.safetensors").string();
   const auto by_run = train("by-run", "");
   for (const auto& from : {file, newest("base").string()}) {
-    const auto e =
-        plate(fmt::format("seed: 3\ntune: {{from: {}}}\n", from), 6);
+    const auto e = plate(fmt::format("seed: 3\ntune: {{from: {}}}\n", from), 6);
     run::train(*e, folder / "other", false, silent);
     EXPECT_EQ(read_file(newest("other") / "model.safetensors"),
               read_file(newest("by-run") / "model.safetensors"));

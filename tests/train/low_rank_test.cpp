@@ -66,10 +66,10 @@ TEST(TrainLowRank, MoreDimensionsCountAsAMatrix) {
   factors.at("kernel.lora_b").copy_(random({4, 4}, "b"));
   const auto base = kernel.detach().clone();
   change.refresh();
-  EXPECT_TRUE(near((kernel.detach() - base).view({4, 6}),
-                   torch::matmul(factors.at("kernel.lora_b"),
-                                 factors.at("kernel.lora_a")),
-                   kFloat64));
+  EXPECT_TRUE(near(
+      (kernel.detach() - base).view({4, 6}),
+      torch::matmul(factors.at("kernel.lora_b"), factors.at("kernel.lora_a")),
+      kFloat64));
 }
 
 // Against autograd through W₀ + (α/r) B A itself.
@@ -136,8 +136,9 @@ TEST(TrainTuning, PatternsThatMatchNothingAndNothingLeftAreErrors) {
     change(options);
     return thrown<ConfigError>([&] { Tuning(options, net, 0); });
   };
-  EXPECT_NE(message([](auto& o) { o.freeze = {"encoder.*"}; })
-                .find("'encoder.*' matches no parameter"),
+  EXPECT_NE(message([](auto& o) {
+              o.freeze = {"encoder.*"};
+            }).find("'encoder.*' matches no parameter"),
             std::string::npos);
   EXPECT_NE(message([](auto& o) {
               o.method = TuneMethod::kLora;
@@ -149,13 +150,13 @@ TEST(TrainTuning, PatternsThatMatchNothingAndNothingLeftAreErrors) {
 }
 
 TEST(TrainTuning, AnAdapterThatDoesNotFitIsNoChange) {
-  data::Safetensors adapter{{{"w.lora_a", torch::zeros({2, 3})},
-                             {"w.lora_b", torch::zeros({5, 2})}},
-                            {{"method", "lora"},
-                             {"rank", "2"},
-                             {"alpha", "4"},
-                             {"width", "1"},
-                             {"tokens", "1"}}};
+  data::Safetensors adapter{
+      {{"w.lora_a", torch::zeros({2, 3})}, {"w.lora_b", torch::zeros({5, 2})}},
+      {{"method", "lora"},
+       {"rank", "2"},
+       {"alpha", "4"},
+       {"width", "1"},
+       {"tokens", "1"}}};
   const NamedTensors good{{"w", torch::ones({5, 3})}};
   EXPECT_TRUE(torch::equal(with_adapter(good, adapter).at("w"), good.at("w")));
   for (const auto& shape :

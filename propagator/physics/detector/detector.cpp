@@ -77,10 +77,11 @@ DetectorVolume box_around(const torch::Tensor& positions,
       return box_beside(half[0], half[1], centre, options);
     }
     if (half[k] <= 0) {
-      throw DataError(fmt::format(
-          "[detector] expected sensors that enclose a volume, got all at {} = "
-          "{}",
-          "xyz"[k], from),
+      throw DataError(
+          fmt::format("[detector] expected sensors that enclose a volume, got "
+                      "all at {} = "
+                      "{}",
+                      "xyz"[k], from),
           flat ? "set detector.side=above or below, where events are, and "
                  "detector.height"
                : "");
@@ -103,7 +104,8 @@ void DetectorOptions::describe(config::Schema& s) {
            .max = 1e6});
   s.field(
       "height", height,
-      {.help = "height of the cylinder, or of the volume on one side of a plane",
+      {.help =
+           "height of the cylinder, or of the volume on one side of a plane",
        .unit = "m",
        .min = 1e-3,
        .max = 1e6});
@@ -227,12 +229,13 @@ Detector make_detector(const DetectorOptions& options) {
                                          options.sensors)),
               DetectorVolume::cylinder(half, options.height / 2)};
     case Placement::kPlane:
-      return {options,
-              to_tensor(plane_sensors(options.columns, options.rows,
-                                      options.spacing, options.plane_z)),
-              box_beside(options.spacing * static_cast<double>(options.columns) / 2,
-                         options.spacing * static_cast<double>(options.rows) / 2,
-                         {0, 0, options.plane_z}, options)};
+      return {
+          options,
+          to_tensor(plane_sensors(options.columns, options.rows,
+                                  options.spacing, options.plane_z)),
+          box_beside(options.spacing * static_cast<double>(options.columns) / 2,
+                     options.spacing * static_cast<double>(options.rows) / 2,
+                     {0, 0, options.plane_z}, options)};
     case Placement::kFile:
       break;
   }

@@ -51,8 +51,8 @@ std::vector<Point> plane_sensors(int64_t columns, int64_t rows, double spacing,
                                  double z) {
   std::vector<Point> points;
   const auto middle = [&](int64_t k, int64_t count) {
-    return spacing * (static_cast<double>(k) -
-                      static_cast<double>(count - 1) / 2);
+    return spacing *
+           (static_cast<double>(k) - static_cast<double>(count - 1) / 2);
   };
   for (int64_t j = 0; j < rows; ++j) {
     for (int64_t i = 0; i < columns; ++i) {

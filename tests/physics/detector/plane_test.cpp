@@ -46,12 +46,12 @@ TEST(PhysicsPlane, TimesAreTravelTimesOnBothSidesAlike) {
   EXPECT_TRUE(above.volume().inside(events.vertices).all().item<bool>());
   const auto distance =
       (events.vertices.unsqueeze(1) - above.positions()).norm(2, 2);
-  EXPECT_TRUE(near(events.times,
-                   distance * (1.5 / 0.299792458) * events.hits,
+  EXPECT_TRUE(near(events.times, distance * (1.5 / 0.299792458) * events.hits,
                    testing::kFloat64));
-  EXPECT_TRUE(
-      below.volume().inside(draw_events(below, 3, 0, 200).vertices).all()
-          .item<bool>());
+  EXPECT_TRUE(below.volume()
+                  .inside(draw_events(below, 3, 0, 200).vertices)
+                  .all()
+                  .item<bool>());
 }
 
 TEST(PhysicsPlane, FitsFindTheEventAndNotItsMirrorImage) {
@@ -100,9 +100,9 @@ TEST(PhysicsPlane, AFlatFileOfSensorsNeedsASide) {
   o.placement = Placement::kFile;
   o.height = 4;
   const auto flat = make_detector(plane()).positions();
-  EXPECT_NE(thrown<DataError>([&] { make_detector(o, flat); })
-                .find("all at z = -3"),
-            std::string::npos);
+  EXPECT_NE(
+      thrown<DataError>([&] { make_detector(o, flat); }).find("all at z = -3"),
+      std::string::npos);
   o.side = PlaneSide::kBelow;
   const auto detector = make_detector(o, flat);
   EXPECT_EQ(detector.volume().centre(), (Point{0, 0, -5}));
@@ -111,9 +111,9 @@ TEST(PhysicsPlane, AFlatFileOfSensorsNeedsASide) {
   auto wall = flat.clone();
   wall.select(1, 2).copy_(flat.select(1, 1));
   wall.select(1, 1).fill_(1);
-  EXPECT_NE(thrown<DataError>([&] { make_detector(o, wall); })
-                .find("all at y = 1"),
-            std::string::npos);
+  EXPECT_NE(
+      thrown<DataError>([&] { make_detector(o, wall); }).find("all at y = 1"),
+      std::string::npos);
 }
 
 TEST(PhysicsPlane, TooFewSensorsForTheTriggerAreRefused) {
