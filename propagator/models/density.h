@@ -9,7 +9,7 @@
 #include "propagator/core/config.h"
 #include "propagator/core/kinds.h"
 #include "propagator/core/random.h"
-#include "propagator/models/support.h"
+#include "propagator/nn/support.h"
 
 namespace propagator::models {
 
@@ -20,7 +20,7 @@ struct DensityShape {
   // Whether the first D columns of what is given are a first estimate of x:
   // then the distribution of x minus that is learned, with all that is given.
   bool centred = false;
-  Supports supports = {};
+  nn::Supports supports = {};
 };
 
 // A distribution p(x | given): x (N, D), given (N, C). Variables with a support

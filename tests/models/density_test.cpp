@@ -18,6 +18,8 @@
 namespace propagator::models {
 namespace {
 
+using nn::Support;
+using nn::Supports;
 using testing::near;
 using testing::random;
 using torch::Tensor;
@@ -263,10 +265,11 @@ TEST(ModelsSupport, MapsHaveTheSlopesTheySay) {
 TEST(ModelsSupport, ReadsWhatIsWritten) {
   for (const auto* text :
        {"mass > 0", "x < 5", "-1 < x < 2.5", "phi mod 360"}) {
-    EXPECT_EQ(to_string(parse_support(text)), text);
+    EXPECT_EQ(nn::to_string(nn::parse_support(text)), text);
   }
   const auto said = [](const char* text) {
-    return testing::thrown<std::invalid_argument>([&] { parse_support(text); });
+    return testing::thrown<std::invalid_argument>(
+        [&] { nn::parse_support(text); });
   };
   EXPECT_NE(said("x > much").find("'much' is no number"), std::string::npos);
   EXPECT_NE(said("2 < x < 1").find("larger"), std::string::npos);

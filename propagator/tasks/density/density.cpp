@@ -165,22 +165,22 @@ models::DensityShape DensityTask::shape() const {
   return {.variables = std::ssize(names),
           .given = given,
           .names = names,
-          .supports = target_ ? models::Supports() : supports()};
+          .supports = target_ ? nn::Supports() : supports()};
 }
 
-models::Supports DensityTask::supports() const {
+nn::Supports DensityTask::supports() const {
   const auto& names = data_options_.variables;
-  std::vector<models::Support> all(names.size());
+  std::vector<nn::Support> all(names.size());
   for (const auto& text : data_options_.supports) {
     try {
-      const auto [name, support] = models::parse_support(text);
+      const auto [name, support] = nn::parse_support(text);
       const auto at = std::ranges::find(names, name) - names.begin();
       if (at == std::ssize(names)) {
         throw std::invalid_argument(
             fmt::format("'{}': {} is none of the variables", text, name));
       }
       auto& place = all[static_cast<size_t>(at)];
-      if (place.kind != models::Support::Kind::kLine) {
+      if (place.kind != nn::Support::Kind::kLine) {
         throw std::invalid_argument(
             fmt::format("'{}': {} has a support already", text, name));
       }
@@ -189,7 +189,7 @@ models::Supports DensityTask::supports() const {
       throw ConfigError("data.supports", e.what());
     }
   }
-  return models::Supports(std::move(all));
+  return nn::Supports(std::move(all));
 }
 
 std::shared_ptr<torch::nn::Module> DensityTask::make_model() const {

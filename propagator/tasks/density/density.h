@@ -78,7 +78,7 @@ class DensityTask : public Task, public Drawing, public Generating {
   models::DensityShape shape() const;
   void validate_columns() const;
   // ConfigError if data.supports are not of the variables, or twice.
-  models::Supports supports() const;
+  nn::Supports supports() const;
   // Rows of the file, in the parts of a split.
   void read_file(int64_t seed);
   // DataError if one of x (N, D) cannot be.

@@ -1,4 +1,4 @@
-#include "propagator/models/support.h"
+#include "propagator/nn/support.h"
 
 #include <fmt/format.h>
 
@@ -9,7 +9,7 @@
 #include <sstream>
 #include <stdexcept>
 
-namespace propagator::models {
+namespace propagator::nn {
 
 using torch::Tensor;
 using Kind = Support::Kind;
@@ -167,4 +167,4 @@ Tensor Supports::hold(const Tensor& x) const {
   return torch::isfinite(to_line(x).log_slope).to(torch::kCPU);
 }
 
-}  // namespace propagator::models
+}  // namespace propagator::nn

@@ -6,7 +6,7 @@
 #include <string_view>
 #include <vector>
 
-namespace propagator::models {
+namespace propagator::nn {
 
 // Where a variable can be: anywhere, above or below a number, between two, or
 // on a circle, where `high` - `low` makes a whole turn.
@@ -51,4 +51,4 @@ class Supports {
   std::vector<Support> all_;
 };
 
-}  // namespace propagator::models
+}  // namespace propagator::nn
