@@ -331,7 +331,8 @@ std::vector<std::string> Document::apply_to(const Schema& schema) {
     }
     std::error_code ignored;  // such as of a name that is too long
     if (const auto beside = entry.folder / entry.text;
-        field->meta.file && std::filesystem::is_regular_file(beside, ignored)) {
+        field->meta.file && !entry.text.empty() &&
+        std::filesystem::exists(beside, ignored)) {
       entry.text = beside.string();
     }
     try {

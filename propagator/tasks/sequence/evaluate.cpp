@@ -322,17 +322,17 @@ std::vector<std::string> SequenceTask::write(torch::nn::Module& module,
                                           : room;
   std::vector<std::string> texts;
   if (asked.beams > 1) {
-    const auto state = model.begin(source);
+    KnownTokens state(model.begin(source), known->size());
     for (const auto& found :
-         beam_search(*state, row(first), asked.beams, std::min(length, room))) {
+         beam_search(state, row(first), asked.beams, std::min(length, room))) {
       if (std::ssize(texts) == asked.count) break;
       texts.push_back(known->decode(found.tokens));
     }
   } else {
-    for (const auto& tokens :
-         continued(model, source.repeat({asked.count, 1}),
-                   row(first).repeat({asked.count, 1}), asked.choice,
-                   text ? length : std::min(length, room), stream)) {
+    for (const auto& tokens : continued(
+             model, source.repeat({asked.count, 1}),
+             row(first).repeat({asked.count, 1}), known->size(), asked.choice,
+             text ? length : std::min(length, room), stream)) {
       texts.push_back(known->decode(tokens));
     }
   }

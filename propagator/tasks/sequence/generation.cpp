@@ -71,8 +71,8 @@ Generated generate_tokens(models::Continuation& state, const Tensor& first,
 
 std::vector<Tokens> continued(models::SequenceModel& model,
                               const Tensor& source, const Tensor& first,
-                              const nn::TokenChoice& choice, int64_t length,
-                              const RandomStream& stream) {
+                              int64_t tokens, const nn::TokenChoice& choice,
+                              int64_t length, const RandomStream& stream) {
   const int64_t window = model.shape().target, rows = first.size(0);
   std::vector<Tokens> all;
   for (int64_t b = 0; b < rows; ++b) {
@@ -85,10 +85,10 @@ std::vector<Tokens> continued(models::SequenceModel& model,
     while (std::ssize(made) < length) {
       const int64_t left = length - std::ssize(made);
       const int64_t room = window - (begun.size(1) - 1);
-      const auto state = model.begin(source.narrow(0, b, 1));
+      KnownTokens state(model.begin(source.narrow(0, b, 1)), tokens);
       const auto part =
-          generate_tokens(*state, begun, choice, std::min(left, room), stream,
-                          b, std::ssize(made));
+          generate_tokens(state, begun, choice, std::min(left, room), stream, b,
+                          std::ssize(made));
       const auto& more = part.tokens[0];
       made.insert(made.end(), more.begin(), more.end());
       history.insert(history.end(), more.begin(), more.end());

@@ -8,6 +8,23 @@
 
 namespace propagator::tasks {
 
+// Of a model whose vocabulary has room for more tokens than there are: the
+// logits of the first `tokens` alone.
+class KnownTokens : public models::Continuation {
+ public:
+  KnownTokens(std::unique_ptr<models::Continuation> state, int64_t tokens)
+      : state_(std::move(state)), tokens_(tokens) {}
+
+  torch::Tensor step(const torch::Tensor& tokens) override {
+    return state_->step(tokens).narrow(1, 0, tokens_);
+  }
+  void select(const torch::Tensor& rows) override { state_->select(rows); }
+
+ private:
+  std::unique_ptr<models::Continuation> state_;
+  int64_t tokens_;
+};
+
 // Goes on, in each row, after the tokens `first` (B, n) with tokens that are
 // chosen one by one, until kEnd, which is left out, or `most` tokens. Token t
 // of row b is drawn by the stream's number `drawn` + t of row `first_row` + b,
@@ -22,12 +39,12 @@ Generated generate_tokens(models::Continuation& state,
                           const RandomStream& stream, int64_t first_row = 0,
                           int64_t drawn = 0);
 
-// The same from the start for sources (B, S), for as many tokens as are wanted:
-// where the targets fill the model's window, it goes on from the last half of
-// them.
+// The same from the start for sources (B, S), with the first `tokens` that
+// there are and for as many as are wanted: where the targets fill the model's
+// window, it goes on from the last half of them.
 std::vector<data::Tokens> continued(models::SequenceModel& model,
                                     const torch::Tensor& source,
-                                    const torch::Tensor& first,
+                                    const torch::Tensor& first, int64_t tokens,
                                     const nn::TokenChoice& choice,
                                     int64_t length, const RandomStream& stream);
 

@@ -62,8 +62,8 @@ void SequenceTask::draw(torch::nn::Module& module, const Evaluation*,
     const auto none = torch::empty({1, 0}, begun.options());
     const auto shown = [&](const char* name, const nn::TokenChoice& choice) {
       const auto made =
-          continued(model, none, begun, choice, 2 * model.shape().target,
-                    RandomStream(0, "figures/text"));
+          continued(model, none, begun, known->size(), choice,
+                    2 * model.shape().target, RandomStream(0, "figures/text"));
       report.text(name);
       report.verbatim(plain_text(
           known->decode(given) + "|" + known->decode(made[0]), "\n"));

@@ -136,12 +136,24 @@ TEST(TasksGeneration, TheSameStreamWritesTheSame) {
   const auto model = writer(8);
   const auto none = torch::empty({1, 0}, torch::kInt64);
   const auto drawn = [&](int64_t seed) {
-    return continued(*model, none, kStartRow, {.temperature = 1}, 30,
+    return continued(*model, none, kStartRow, 12, {.temperature = 1}, 30,
                      RandomStream(seed, "text"));
   };
   const auto first = drawn(0);
   EXPECT_EQ(first, drawn(0));
   EXPECT_NE(first, drawn(1));
+}
+
+TEST(TasksGeneration, TokensThatAreNotThereAreNotWritten) {
+  const auto model = writer(8);
+  const torch::NoGradGuard no_grad;
+  model->named_parameters()["head.bias"][11] = 1e9;
+  const auto none = torch::empty({1, 0}, torch::kInt64);
+  const RandomStream stream(0, "text");
+  EXPECT_EQ(continued(*model, none, kStartRow, 12, {}, 4, stream)[0],
+            Tokens(4, 11));
+  const auto others = continued(*model, none, kStartRow, 11, {}, 4, stream)[0];
+  for (const int64_t token : others) EXPECT_LT(token, 11);
 }
 
 TEST(TasksGeneration, GoesOnBeyondTheWindow) {
@@ -152,8 +164,8 @@ TEST(TasksGeneration, GoesOnBeyondTheWindow) {
   const torch::NoGradGuard no_grad;
   model->named_parameters()["head.bias"][kEnd] = -1e9;
   const auto none = torch::empty({1, 0}, torch::kInt64);
-  const auto all =
-      continued(*model, none, kStartRow, {}, 11, RandomStream(0, "text"))[0];
+  const auto all = continued(*model, none, kStartRow, 12, {}, 11,
+                             RandomStream(0, "text"))[0];
   ASSERT_EQ(all.size(), 11u);
   Tokens again{kStart};
   again.insert(again.end(), all.begin() + 4, all.begin() + 8);

@@ -229,11 +229,25 @@ TEST_F(TasksSequenceText, AModelKeepsItsVocabulary) {
   }
 }
 
+// As testing::trained_to, of a model that has taken its vocabulary.
+train::Checkpoint calibrated_and_trained(
+    const run::Experiment& experiment, const std::filesystem::path& run,
+    const std::optional<std::filesystem::path>& from) {
+  const auto model = testing::prepared_model(experiment);
+  if (!from) experiment.task().calibrate(*model);
+  train::Trainer trainer(experiment.task(), model, experiment.train(), 0,
+                         kDouble, experiment.yaml());
+  if (from) trainer.restore(train::load_checkpoint(*from));
+  auto directory = train::RunDirectory::create(run, false, "");
+  trainer.run(directory);
+  return train::load_checkpoint(train::checkpoint_path(run / "checkpoints", 6));
+}
+
 TEST_F(TasksSequenceText, ResumesWithTheSameBits) {
-  const auto whole = testing::trained_to(6, sequence_experiment(config(text())),
-                                         kDouble, folder_ / "whole", {});
-  const auto resumed = testing::trained_to(
-      6, sequence_experiment(config(text())), kDouble, folder_ / "resumed",
+  const auto whole = calibrated_and_trained(sequence_experiment(config(text())),
+                                            folder_ / "whole", {});
+  const auto resumed = calibrated_and_trained(
+      sequence_experiment(config(text())), folder_ / "resumed",
       train::checkpoint_path(folder_ / "whole/checkpoints", 3));
   for (const auto& [name, value] : whole.model) {
     EXPECT_TRUE(torch::equal(value, resumed.model.at(name))) << name;
