@@ -12,6 +12,7 @@
 #include "propagator/data/safetensors.h"
 #include "propagator/data/tensor_file.h"
 #include "propagator/tasks/locate/event_table.h"
+#include "propagator/train/tuning.h"
 
 namespace propagator::fuzz {
 namespace {
@@ -39,6 +40,25 @@ std::vector<std::string> safetensors_seeds() {
   tensors["number"] = torch::tensor(1.5, torch::kBFloat16);
   return {data::to_safetensors({tensors, {{"made_by", "propagator"}}}),
           data::to_safetensors({})};
+}
+
+// What a fine-tuning trained, on a model of one matrix.
+void read_adapter(const std::string& bytes) {
+  const auto adapter = data::from_safetensors(bytes, "fuzz");
+  const auto weights =
+      train::with_adapter({{"w", torch::ones({2, 3})}}, adapter);
+  expect(weights.contains("w"), "the weight that was there");
+}
+
+std::vector<std::string> adapter_seeds() {
+  return {data::to_safetensors({{{"w.lora_a", torch::ones({1, 3})},
+                                 {"w.lora_b", torch::ones({2, 1})},
+                                 {"bias", torch::zeros({2})}},
+                                {{"method", "lora"},
+                                 {"rank", "1"},
+                                 {"alpha", "2.5"},
+                                 {"width", "16"},
+                                 {"tokens", "8"}}})};
 }
 
 void read_csv_text(const std::string& bytes) {
@@ -174,6 +194,7 @@ std::vector<std::string> mat_seeds() {
 std::vector<Target> data_targets(const fs::path& source) {
   std::vector<Target> targets{
       {"safetensors", read_safetensors, safetensors_seeds},
+      {"adapter", read_adapter, adapter_seeds},
       {"csv", read_csv_text, csv_seeds},
       {"events", read_event_file, event_seeds},
       {"hdf5",
