@@ -34,7 +34,7 @@ class VerbsEvents : public ::testing::Test {
 TEST_F(VerbsEvents, AreGeneratedLearnedAndLocated) {
   const auto made =
       testing::propagator("data generate " + path("small.yaml") + " --out " +
-                          path("events.csv") + " -s data.events=200 --seed 3");
+                          path("events.csv") + " -s data.events=200 -s seed=3");
   ASSERT_EQ(made.status, 0) << made.output;
   EXPECT_NE(made.output.find("200 events of "), std::string::npos)
       << made.output;
