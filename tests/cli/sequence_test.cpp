@@ -25,7 +25,7 @@ class VerbsSequence : public ::testing::Test {
 };
 
 TEST_F(VerbsSequence, IAmIsFollowedByThePapersWords) {
-  const auto trained = train("-s report.page=no");
+  const auto trained = train("-s report.page=no -s train.max_steps=60");
   ASSERT_EQ(trained.status, 0) << trained.output;
   EXPECT_NE(trained.output.find("2 of 2"), std::string::npos) << trained.output;
   const auto written = generate("--prompt 'I am'");

@@ -44,42 +44,45 @@ std::string listed(const data::Tokenizer& tokenizer, const Tokens& tokens) {
 
 }  // namespace
 
+void SequenceTask::draw_text(models::SequenceModel& model,
+                             report::Report& report) {
+  encode_text(model);
+  const auto known = tokenizer(model);
+  const auto window = text_windows(Split::kTest).target.narrow(0, 0, 1);
+  const auto tokens = text_of_row(window[0]);
+  const auto half = std::ssize(tokens) / 2;
+  const Tokens given(tokens.begin(), tokens.begin() + half);
+  Tokens first{data::kStart};
+  first.insert(first.end(), given.begin(), given.end());
+  const auto begun = torch::tensor(first).unsqueeze(0).to(runtime_.device);
+  const auto none = torch::empty({1, 0}, begun.options());
+  const auto shown = [&](const char* name, const nn::TokenChoice& choice) {
+    const auto made =
+        continued(model, none, begun, known->size(), choice,
+                  2 * model.shape().target, RandomStream(0, "figures/text"));
+    report.text(name);
+    report.verbatim(
+        plain_text(known->decode(given) + "|" + known->decode(made[0]), "\n"));
+  };
+  shown(
+      "Text of the test and, after the bar, how the model goes on: the most "
+      "probable token each time.",
+      {});
+  shown("The same drawn at temperature 0.8 from 0.9 of the probability.",
+        {.temperature = 0.8, .top_p = 0.9});
+  draw_attention(
+      model, none,
+      window.narrow(1, 0, std::min<int64_t>(std::ssize(tokens), kMapTokens)),
+      report);
+}
+
 void SequenceTask::draw(torch::nn::Module& module, const Evaluation*,
                         int64_t cases, report::Report& report) {
   module.eval();
   const torch::NoGradGuard no_grad;
   auto& model = as_sequence(module);
   const auto known = tokenizer(module);
-  if (text_) {
-    encode_text(module);
-    const auto window = text_windows(Split::kTest).target.narrow(0, 0, 1);
-    const auto tokens = text_of_row(window[0]);
-    const auto half = std::ssize(tokens) / 2;
-    const Tokens given(tokens.begin(), tokens.begin() + half);
-    Tokens first{data::kStart};
-    first.insert(first.end(), given.begin(), given.end());
-    const auto begun = torch::tensor(first).unsqueeze(0).to(runtime_.device);
-    const auto none = torch::empty({1, 0}, begun.options());
-    const auto shown = [&](const char* name, const nn::TokenChoice& choice) {
-      const auto made =
-          continued(model, none, begun, known->size(), choice,
-                    2 * model.shape().target, RandomStream(0, "figures/text"));
-      report.text(name);
-      report.verbatim(plain_text(
-          known->decode(given) + "|" + known->decode(made[0]), "\n"));
-    };
-    shown(
-        "Text of the test and, after the bar, how the model goes on: the most "
-        "probable token each time.",
-        {});
-    shown("The same drawn at temperature 0.8 from 0.9 of the probability.",
-          {.temperature = 0.8, .top_p = 0.9});
-    draw_attention(
-        model, none,
-        window.narrow(1, 0, std::min<int64_t>(std::ssize(tokens), kMapTokens)),
-        report);
-    return;
-  }
+  if (text_) return draw_text(model, report);
   const auto& tested = pairs(Split::kTest);
   const int64_t count =
       std::min(tested.source.size(0), std::max(cases, kFewestExamples));

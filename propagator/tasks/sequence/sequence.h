@@ -67,6 +67,8 @@ class SequenceTask : public Task, public Drawing, public Writing {
   // What greedy generation gives for each source.
   std::vector<data::Tokens> answers(models::SequenceModel& model,
                                     const torch::Tensor& sources) const;
+  // How the model goes on with text of the test.
+  void draw_text(models::SequenceModel& model, report::Report& report);
   void draw_attention(models::SequenceModel& model, const torch::Tensor& source,
                       const torch::Tensor& target, report::Report& report);
 
