@@ -21,6 +21,9 @@ void DensityDataOptions::describe(config::Schema& s) {
   s.field("given", given,
           {.help = "columns that are given: the distribution is learned for "
                    "each value of theirs"});
+  s.field("supports", supports,
+          {.help = "where variables can be: x > 0, x < 5, 0 < x < 1, or x mod "
+                   "360 on a circle; others can be anywhere"});
   s.field(
       "samples", samples,
       {.help =
@@ -31,9 +34,6 @@ void DensityDataOptions::describe(config::Schema& s) {
 }
 
 void DensityEvalOptions::describe(config::Schema& s) {
-  s.field("supports", supports,
-          {.help = "where variables can be: x > 0, x < 5, 0 < x < 1, or x mod "
-                   "360 on a circle; others can be anywhere"});
   s.field("samples", samples,
           {.help = "how many samples of a target, or pairs of a simulator, are "
                    "tested",
