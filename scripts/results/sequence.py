@@ -21,6 +21,8 @@ def rows():
 
 
 def section():
+    if not load("sequence"):
+        return []
     return [
         "## Sequences",
         "",
