@@ -44,7 +44,7 @@ std::shared_ptr<Density> AutoregressiveFlowOptions::make(
 
 AutoregressiveFlow::AutoregressiveFlow(const AutoregressiveFlowOptions& o,
                                        const DensityShape& shape)
-    : Density(shape), options_(o) {
+    : NormalFlow(shape), options_(o) {
   std::vector<int64_t> order(static_cast<size_t>(shape.variables));
   std::iota(order.begin(), order.end(), 0);
   for (int64_t n = 0; n < o.flows; ++n) {
@@ -115,19 +115,6 @@ Tensor AutoregressiveFlow::from_normal(const Tensor& u, const Tensor& given) {
     x = at * torch::exp(-map->log_scale) + map->shift;
   }
   return x;
-}
-
-Tensor AutoregressiveFlow::scaled_log_prob(const Tensor& x,
-                                           const Tensor& given) {
-  const auto normal = to_normal(x, given);
-  return normal_log_prob(normal.value) + normal.log_slope;
-}
-
-Tensor AutoregressiveFlow::scaled_sample(const Tensor& given,
-                                         const RandomStream& stream) {
-  return from_normal(
-      stream.normal({given.size(0), shape().variables}).to(given.options()),
-      given);
 }
 
 }  // namespace propagator::models

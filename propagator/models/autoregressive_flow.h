@@ -24,23 +24,17 @@ struct AutoregressiveFlowOptions : DensityOptions {
 //   p(x) = N(u(x)) |∂u/∂x|,   u_d = f(x_d; x_<d),
 // with f affine (MAF) or a spline. Each map has the variables in the other
 // direction, after a shift and a scale of each. It begins as the identity.
-class AutoregressiveFlow : public Density {
+class AutoregressiveFlow : public NormalFlow {
  public:
   AutoregressiveFlow(const AutoregressiveFlowOptions& options,
                      const DensityShape& shape);
 
   void initialise(int64_t seed) override;
 
-  // To the normal numbers, with the log of the determinant (N), and back, of
-  // scaled data.
-  nn::Mapped to_normal(const torch::Tensor& x, const torch::Tensor& given);
-  torch::Tensor from_normal(const torch::Tensor& u, const torch::Tensor& given);
-
- protected:
-  torch::Tensor scaled_log_prob(const torch::Tensor& x,
-                                const torch::Tensor& given) override;
-  torch::Tensor scaled_sample(const torch::Tensor& given,
-                              const RandomStream& stream) override;
+  nn::Mapped to_normal(const torch::Tensor& x,
+                       const torch::Tensor& given) override;
+  torch::Tensor from_normal(const torch::Tensor& u,
+                            const torch::Tensor& given) override;
 
  private:
   struct Map {

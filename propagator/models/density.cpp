@@ -92,6 +92,18 @@ Tensor Density::sample(const Tensor& given, const RandomStream& stream) {
       scale_ * scaled_sample(scaled_given(given), stream));
 }
 
+Tensor NormalFlow::scaled_log_prob(const Tensor& x, const Tensor& given) {
+  const auto normal = to_normal(x, given);
+  return normal_log_prob(normal.value) + normal.log_slope;
+}
+
+Tensor NormalFlow::scaled_sample(const Tensor& given,
+                                 const RandomStream& stream) {
+  return from_normal(
+      stream.normal({given.size(0), shape().variables}).to(given.options()),
+      given);
+}
+
 Tensor normal_log_prob(const Tensor& u) {
   const double constant = 0.5 * std::log(2 * std::numbers::pi);
   return (-0.5 * u.square() - constant).sum(-1);

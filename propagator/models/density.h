@@ -9,6 +9,7 @@
 #include "propagator/core/config.h"
 #include "propagator/core/kinds.h"
 #include "propagator/core/random.h"
+#include "propagator/nn/rational_spline.h"
 #include "propagator/nn/support.h"
 
 namespace propagator::models {
@@ -79,6 +80,26 @@ class Density : public torch::nn::Module {
   DensityShape shape_;
   torch::Tensor shift_, scale_;              // (D)
   torch::Tensor given_shift_, given_scale_;  // (C)
+};
+
+// A density by an invertible map to normal numbers:
+//   p(x) = N(u(x)) |∂u/∂x|.
+class NormalFlow : public Density {
+ public:
+  using Density::Density;
+
+  // To the normal numbers, with the log of the determinant (N), and back, of
+  // scaled data.
+  virtual nn::Mapped to_normal(const torch::Tensor& x,
+                               const torch::Tensor& given) = 0;
+  virtual torch::Tensor from_normal(const torch::Tensor& u,
+                                    const torch::Tensor& given) = 0;
+
+ protected:
+  torch::Tensor scaled_log_prob(const torch::Tensor& x,
+                                const torch::Tensor& given) override;
+  torch::Tensor scaled_sample(const torch::Tensor& given,
+                              const RandomStream& stream) override;
 };
 
 // The density that a task's module is.

@@ -46,7 +46,7 @@ std::shared_ptr<Density> FlowMatchingOptions::make(
 
 FlowMatching::FlowMatching(const FlowMatchingOptions& o,
                            const DensityShape& shape)
-    : Density(shape), options_(o) {
+    : NormalFlow(shape), options_(o) {
   place_ = register_module("place",
                            nn::linear_without_bias(shape.variables, o.width));
   rest_ = register_module("rest",
@@ -125,18 +125,6 @@ Tensor FlowMatching::loss(const Tensor& x, const Tensor& given,
   const auto answer =
       velocity(start + t * way, t, scaled_given(given), false).value;
   return (answer - way).square().mean(1);
-}
-
-Tensor FlowMatching::scaled_log_prob(const Tensor& x, const Tensor& given) {
-  const auto normal = to_normal(x, given);
-  return normal_log_prob(normal.value) + normal.log_slope;
-}
-
-Tensor FlowMatching::scaled_sample(const Tensor& given,
-                                   const RandomStream& stream) {
-  return from_normal(
-      stream.normal({given.size(0), shape().variables}).to(given.options()),
-      given);
 }
 
 }  // namespace propagator::models

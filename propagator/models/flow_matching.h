@@ -25,24 +25,18 @@ struct FlowMatchingOptions : DensityOptions {
 // It learns the mean of x_1 - x_0 over the straight lines from normal numbers
 // to data that go through a place, so that training solves no equation. Samples
 // and likelihoods do, by a fourth-order method; ∇·v is exact, by jets.
-class FlowMatching : public Density {
+class FlowMatching : public NormalFlow {
  public:
   FlowMatching(const FlowMatchingOptions& options, const DensityShape& shape);
 
-  // To the normal numbers, with the log of the determinant (N), and back, of
-  // scaled data.
-  nn::Mapped to_normal(const torch::Tensor& x, const torch::Tensor& given);
-  torch::Tensor from_normal(const torch::Tensor& u, const torch::Tensor& given);
+  nn::Mapped to_normal(const torch::Tensor& x,
+                       const torch::Tensor& given) override;
+  torch::Tensor from_normal(const torch::Tensor& u,
+                            const torch::Tensor& given) override;
 
   torch::Tensor loss(const torch::Tensor& x, const torch::Tensor& given,
                      const torch::Tensor& noise) override;
   std::string loss_name() const override { return "velocity"; }
-
- protected:
-  torch::Tensor scaled_log_prob(const torch::Tensor& x,
-                                const torch::Tensor& given) override;
-  torch::Tensor scaled_sample(const torch::Tensor& given,
-                              const RandomStream& stream) override;
 
  private:
   // v at x (N, D) and t (N, 1) or (1, 1), along with ∇·v where it is asked for.

@@ -85,9 +85,6 @@ class DensityTask : public Task, public Drawing, public Generating {
   void expect_support(const torch::Tensor& x) const;
   void draw_target(int64_t seed);
   void draw_pairs(int64_t seed);
-  // What the model is given for what the user gives, (N, C): of a simulator the
-  // classical answer comes first.
-  torch::Tensor complete(const torch::Tensor& given) const;
   void draw_noise(int64_t numbers);
   const Sample& sample(data::Split split) const;
   // (N), float64 on the CPU.
@@ -112,7 +109,7 @@ class DensityTask : public Task, public Drawing, public Generating {
   DensityEvalOptions eval_options_;
 
   std::optional<Target> target_;
-  std::unique_ptr<Inference> inference_;
+  std::shared_ptr<const Inference> inference_;
   Runtime runtime_;
   int64_t seed_ = 0;
   std::map<data::Split, Sample> samples_;

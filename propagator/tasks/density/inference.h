@@ -41,6 +41,10 @@ class Inference {
                                   const torch::Tensor& observed) const = 0;
 };
 
+// What a model is given for what is observed, (N, C): the classical answer
+// comes first. Without a question all of it as it is.
+torch::Tensor complete(const Inference* inference, const torch::Tensor& given);
+
 enum class InferenceName { kNone, kVertex };
 
 struct InferenceOptions {

@@ -1,7 +1,6 @@
 #include <fmt/format.h>
 #include <torch/utils.h>
 
-#include <functional>
 #include <limits>
 
 #include "propagator/core/error.h"
@@ -58,12 +57,12 @@ class DensitySurrogate : public Surrogate {
   DensitySurrogate(std::shared_ptr<torch::nn::Module> model,
                    std::vector<std::string> variables,
                    std::vector<std::string> given,
-                   std::function<Tensor(const Tensor&)> complete, int64_t batch,
+                   std::shared_ptr<const Inference> inference, int64_t batch,
                    const Runtime& runtime)
       : model_(std::move(model)),
         variables_(std::move(variables)),
         given_(std::move(given)),
-        complete_(std::move(complete)),
+        inference_(std::move(inference)),
         batch_(batch),
         runtime_(runtime) {
     model_->eval();
@@ -86,7 +85,8 @@ class DensitySurrogate : public Surrogate {
     names.insert(names.end(), given_.begin(), given_.end());
     const auto rows = data::stack_points(inputs, names).flatten(0, -2);
     const auto count = std::ssize(variables_);
-    const auto given = complete_(rows.narrow(1, count, std::ssize(given_)));
+    const auto given =
+        complete(inference_.get(), rows.narrow(1, count, std::ssize(given_)));
     const auto answer = log_prob_of(
         as_density(*model_), rows.narrow(1, 0, count).to(runtime_.options()),
         given.to(runtime_.options()), batch_, runtime_);
@@ -103,7 +103,7 @@ class DensitySurrogate : public Surrogate {
  private:
   std::shared_ptr<torch::nn::Module> model_;
   std::vector<std::string> variables_, given_;
-  std::function<Tensor(const Tensor&)> complete_;
+  std::shared_ptr<const Inference> inference_;  // or null
   int64_t batch_;
   Runtime runtime_;
 };
@@ -255,10 +255,9 @@ void DensityTask::judge_samples(models::Density& model, const Sample& tested,
 
 std::unique_ptr<Surrogate> DensityTask::surrogate(
     std::shared_ptr<torch::nn::Module> model, const Runtime& runtime) const {
-  return std::make_unique<DensitySurrogate>(
-      std::move(model), shape().names, given_columns(),
-      [this](const Tensor& given) { return complete(given); },
-      eval_options_.batch, runtime);
+  return std::make_unique<DensitySurrogate>(std::move(model), shape().names,
+                                            given_columns(), inference_,
+                                            eval_options_.batch, runtime);
 }
 
 NamedTensors DensityTask::generate(torch::nn::Module& module,
@@ -272,9 +271,11 @@ NamedTensors DensityTask::generate(torch::nn::Module& module,
   for (int64_t n = 0; n < rows.size(1); ++n) {
     rows.select(1, n).copy_(given.at(names_given[static_cast<size_t>(n)]));
   }
-  const auto drawn = as_density(module)
-                         .sample(complete(rows).to(runtime.options()), stream)
-                         .to(torch::kCPU, torch::kFloat64);
+  const auto drawn =
+      as_density(module)
+          .sample(complete(inference_.get(), rows).to(runtime.options()),
+                  stream)
+          .to(torch::kCPU, torch::kFloat64);
   if (!torch::isfinite(drawn).all().item<bool>()) {
     throw NumericalError("[generate] a sample is not finite",
                          "is what is given like that of the training?");

@@ -36,19 +36,14 @@ void DensityTask::draw_target(int64_t seed) {
 void DensityTask::draw_pairs(int64_t seed) {
   const auto draw = [&](Split split, int64_t begin, int64_t count) {
     const auto pairs = inference_->draw(seed, begin, count);
-    samples_[split] = {pairs.unknown.to(runtime_.options()),
-                       complete(pairs.observed).to(runtime_.options())};
+    samples_[split] = {
+        pairs.unknown.to(runtime_.options()),
+        complete(inference_.get(), pairs.observed).to(runtime_.options())};
     if (split == Split::kTest) observed_ = pairs.observed;
   };
   draw(Split::kTrain, 0, data_options_.samples);
   draw(Split::kValidation, kValidationBegin, data_options_.validation);
   draw(Split::kTest, kTestBegin, eval_options_.samples);
-}
-
-Tensor DensityTask::complete(const Tensor& given) const {
-  if (!inference_) return given;
-  const auto observed = given.to(torch::kCPU, torch::kFloat64);
-  return torch::cat({inference_->estimate(observed), observed}, 1);
 }
 
 void DensityTask::read_file(int64_t seed) {
