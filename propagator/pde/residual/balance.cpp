@@ -88,7 +88,7 @@ Tensor MeanSquares::operator()(const std::vector<std::vector<Tensor>>& terms) {
   // L-BFGS leaves a plateau.
   const auto squares = torch::cat(residuals).to(torch::kFloat64).square();
   auto& averages = averages_[sizes];
-  if (!averages.defined()) {
+  if (!averages.defined() || averages.device() != squares.device()) {
     averages = averages_over(sizes, squares.options());
   }
   return averages.mv(squares);
