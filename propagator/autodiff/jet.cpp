@@ -229,11 +229,11 @@ Jet matmul(const Jet& a, const Jet& b) {
 
 Jet linear(const Jet& x, const Tensor& weight, const Tensor& bias) {
   if (!bias.defined()) return {torch::matmul(x.rows(), weight.t()), x.layout()};
-  if (x.is_constant()) {
-    return {torch::linear(x.rows(), weight, bias), x.layout()};
-  }
   if (allows_kernels(x)) {
     return {kernels::jet_linear(x.rows(), weight, bias), x.layout()};
+  }
+  if (x.is_constant()) {
+    return {torch::linear(x.rows(), weight, bias), x.layout()};
   }
   const auto products = torch::matmul(x.rows(), weight.t());
   return {plus_value(products, bias), x.layout()};

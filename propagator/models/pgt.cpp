@@ -216,6 +216,7 @@ void Pgt::initialise(int64_t seed) {
 void Pgt::observe(const autodiff::Observations& read) {
   const torch::NoGradGuard no_grad;
   green_.reset();
+  plan_.reset();
   const auto known = torch::isfinite(read.readings);
   const auto set = [](Tensor& buffer, const Tensor& value) {
     buffer.resize_(value.sizes());
@@ -230,6 +231,7 @@ void Pgt::take_shapes(const std::map<std::string, Tensor>& tensors,
                       const std::string& prefix) {
   const torch::NoGradGuard no_grad;
   green_.reset();
+  plan_.reset();
   for (const auto& [name, buffer] : {std::pair{kPlaces, &places_},
                                      {kReadings, &readings_},
                                      {kKnown, &known_}}) {
@@ -261,7 +263,23 @@ nn::AttentionBias Pgt::bias() {
       torch::cat({torch::zeros_like(at.slice(0, 0, 1)), at})
           .slice(1, 0, term.function.coordinates())
           .unsqueeze(0);
-  return nn::AttentionBias::greens(term, {with_global, with_global});
+  auto bias = nn::AttentionBias::greens(term, {with_global, with_global});
+  bias.plan = plan(bias);
+  return bias;
+}
+
+const std::shared_ptr<const kernels::GreenPlan>& Pgt::plan(
+    const nn::AttentionBias& bias) {
+  const auto like = global_token_.options().requires_grad(false);
+  if (plan_ && plan_->query_places.device() == like.device() &&
+      plan_->query_places.scalar_type() == global_token_.scalar_type()) {
+    return plan_;
+  }
+  const auto heads =
+      torch::empty({1, 1, bias.at.queries.size(1), 1}, like);  // as shaped
+  plan_ = std::make_shared<kernels::GreenPlan>(kernels::plan_green_attention(
+      heads, heads, *bias.green, {bias.at.queries, bias.at.keys}));
+  return plan_;
 }
 
 Pgt::Encoded Pgt::encode() {

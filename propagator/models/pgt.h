@@ -111,6 +111,9 @@ class Pgt : public FieldNet, public nn::DataShaped {
   // What is known of the Green's function: lengths left at 0 in the options
   // come from the sensors.
   nn::AttentionBias bias();
+  // Of the Green's function at the sensors, made again on another device.
+  const std::shared_ptr<const kernels::GreenPlan>& plan(
+      const nn::AttentionBias& bias);
   // Cross-attention of φ (M; N, W) to the tokens.
   autodiff::Jet ask(const autodiff::Jet& phi, const Encoded& tokens);
   autodiff::Jet decode(const autodiff::Jet& points,
@@ -133,6 +136,7 @@ class Pgt : public FieldNet, public nn::DataShaped {
   torch::Tensor green_parameters_;
   torch::Tensor places_, readings_, known_;      // (M, D), (M, F), (M, F)
   std::optional<kernels::GreenFunction> green_;  // of the readings, once
+  std::shared_ptr<const kernels::GreenPlan> plan_;
   std::optional<Encoded> held_;
   Observer observer_;
 };

@@ -3,9 +3,10 @@
 #include <torch/types.h>
 
 #include <functional>
+#include <memory>
 #include <optional>
 
-#include "propagator/kernels/greens/green_function.h"
+#include "propagator/kernels/greens/green_attention.h"
 
 namespace propagator::nn {
 
@@ -31,7 +32,8 @@ using LogitFunction =
 //   slopes: ALiBi, b_ij = -m_h |p_i - p_j|
 //   frequencies: RoPE, R rotates pairs of channels by angles p · frequency
 //   green: the logarithm of a Green's function of the coordinates; its global
-//     tokens have b_ij = 0
+//     tokens have b_ij = 0; `plan`, where it is given, is of the same places
+//     and saves the kernel to look at them again
 //   logits: any function of the coordinates
 //   hard: a query takes the value of its best key alone, the first of several;
 //     no gradient reaches the scores
@@ -46,6 +48,7 @@ struct AttentionBias {
   torch::Tensor slopes;       // (H, 1, 1)
   torch::Tensor frequencies;  // (A, D / 2)
   std::optional<kernels::GreenTerm> green;
+  std::shared_ptr<const kernels::GreenPlan> plan;
   LogitFunction logits;
   AttentionCoordinates at;
   bool hard = false;

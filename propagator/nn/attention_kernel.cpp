@@ -104,6 +104,9 @@ AttentionKernel choose_attention_kernel(const AttentionBias& bias,
 torch::Tensor attend(const torch::Tensor& q, const torch::Tensor& k,
                      const torch::Tensor& v, const AttentionBias& bias) {
   if (!green_pays(bias, q)) return attention_reference(q, k, v, bias);
+  if (bias.plan) {
+    return kernels::planned_green_attention(q, k, v, *bias.green, *bias.plan);
+  }
   return kernels::green_attention(
       q, k, v, *bias.green, {bias.at.queries, bias.at.keys, bias.padding});
 }

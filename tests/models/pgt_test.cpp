@@ -146,6 +146,25 @@ TEST(ModelsPgt, TheGreensFunctionChangesTheAnswer) {
             1e-6);
 }
 
+// What the attention plans from the places is of those that were read last.
+TEST(ModelsPgt, OtherSensorsAreSeenAgain) {
+  auto options = small();
+  options.width = 16;  // heads that have a kernel
+  const auto net = made(options), fresh = made(options);
+  const auto points = random({5, 1, 2}, "points");
+  const auto before = net->values(points);
+  auto read = seven_readings();
+  read.points.select(1, 1).copy_(1 - read.points.select(1, 1));
+  net->observe(read);
+  fresh->observe(read);
+  EXPECT_TRUE(torch::equal(net->values(points), fresh->values(points)));
+  EXPECT_FALSE(torch::allclose(net->values(points), before));
+  // In another type, too.
+  net->to(torch::kFloat32);
+  EXPECT_TRUE(testing::near(net->values(points.to(torch::kFloat32)),
+                            fresh->values(points), {1e-4, 1e-4}));
+}
+
 TEST(ModelsPgt, WhatIsHeldGivesTheSameBits) {
   const auto net = made(small());
   const auto before = net->values(kPlaces.points);

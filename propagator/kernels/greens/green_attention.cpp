@@ -54,20 +54,28 @@ Tensor places_of(const GreenFunction& green, const Tensor& coordinates,
   return places;
 }
 
-// The order of tokens by time, (B, T); of functions that do not know it none.
-Tensor order_of(const GreenFunction& green, const Tensor& places,
-                int64_t tokens) {
-  if (!green.in_time()) return torch::empty({0}, torch::kInt64);
-  const auto times = places.select(1, 3).narrow(1, 0, tokens);
-  return std::get<1>(torch::sort(times, /*stable=*/true, /*dim=*/1,
-                                 /*descending=*/false));
+// Of functions that do not know time there is none.
+GreenPlan::Order order_of(const GreenFunction& green, const Tensor& places,
+                          int64_t tokens) {
+  const auto sorted = [](const Tensor& x) {
+    return std::get<1>(
+        torch::sort(x, /*stable=*/true, /*dim=*/1, /*descending=*/false));
+  };
+  if (!green.in_time()) {
+    const auto none = torch::empty({0}, torch::kInt64);
+    return {none, none};
+  }
+  const auto order = sorted(places.select(1, 3).narrow(1, 0, tokens));
+  return {order, sorted(order)};
 }
 
-// Tokens (B, H, T, D), or places (B, 4, T), in that order, and tokens back.
+// Tokens (B, H, T, D) in an order. Of one case rows are taken whole.
 Tensor in_order(const Tensor& x, const Tensor& order) {
   if (order.numel() == 0) return x.contiguous();
+  if (x.size(0) == 1) return x.index_select(2, order.squeeze(0));
   return x.gather(2, order.unsqueeze(1).unsqueeze(3).expand(x.sizes()));
 }
+// Places (B, 4, length).
 Tensor places_in_order(const Tensor& places, const Tensor& order) {
   if (order.numel() == 0) return places;
   const auto index = order.unsqueeze(1).expand({-1, 4, -1});
@@ -75,11 +83,6 @@ Tensor places_in_order(const Tensor& places, const Tensor& order) {
   return torch::cat(
       {places.narrow(2, 0, tokens).gather(2, index), places.slice(2, tokens)},
       2);
-}
-Tensor put_back(const Tensor& x, const Tensor& order) {
-  if (order.numel() == 0) return x;
-  return torch::empty_like(x).scatter_(
-      2, order.unsqueeze(1).unsqueeze(3).expand(x.sizes()), x);
 }
 
 GreenForward forward_of(const GreenInputs& in) {
@@ -110,24 +113,20 @@ class GreenAttention : public torch::autograd::Function<GreenAttention> {
  public:
   static Tensor forward(AutogradContext* context, const Tensor& q,
                         const Tensor& k, const Tensor& v,
-                        const Tensor& parameters, const Tensor& query_places,
-                        const Tensor& key_places, const GreenFunction& green) {
-    const auto by_query = order_of(green, query_places, q.size(2));
-    const auto by_key = order_of(green, key_places, k.size(2));
-    const GreenInputs in{in_order(q, by_query),
-                         in_order(k, by_key),
-                         in_order(v, by_key),
-                         places_in_order(query_places, by_query),
-                         places_in_order(key_places, by_key),
-                         parameters,
-                         green.settings(),
-                         false};
+                        const Tensor& parameters, const GreenFunction& green,
+                        const GreenPlan& plan) {
+    const auto &by_query = plan.queries.tokens, &by_key = plan.keys.tokens;
+    const GreenInputs in{in_order(q, by_query), in_order(k, by_key),
+                         in_order(v, by_key),   plan.query_places,
+                         plan.key_places,       parameters,
+                         green.settings(),      false};
     const auto done = forward_of(in);
     context->save_for_backward({in.q, in.k, in.v, in.query_places,
                                 in.key_places, in.parameters, done.out,
-                                done.log_sum, by_query, by_key});
+                                done.log_sum, by_query, plan.queries.ranks,
+                                plan.keys.ranks});
     store_green(context, green);
-    return put_back(done.out, by_query);
+    return in_order(done.out, plan.queries.ranks);
   }
 
   static variable_list backward(AutogradContext* context,
@@ -142,16 +141,16 @@ class GreenAttention : public torch::autograd::Function<GreenAttention> {
                          stored_green(context).settings(),
                          context->needs_input_grad(3)};
     const GreenForward done{saved[6], saved[7]};
-    const auto &by_query = saved[8], &by_key = saved[9];
+    const auto &by_query = saved[8], &query_ranks = saved[9],
+               &key_ranks = saved[10];
     const auto grad = in_order(gradients[0], by_query);
     const auto d = grad.is_cuda()
                        ? green_attention_backward_cuda(grad, in, done)
                        : green_attention_backward_cpu(grad, in, done);
-    return {put_back(d.q, by_query),
-            put_back(d.k, by_key),
-            put_back(d.v, by_key),
+    return {in_order(d.q, query_ranks),
+            in_order(d.k, key_ranks),
+            in_order(d.v, key_ranks),
             d.parameters,
-            Tensor(),
             Tensor(),
             Tensor()};
   }
@@ -319,26 +318,47 @@ bool has_green_attention(const Tensor& q) {
                         q.scalar_type() == torch::kFloat64);
 }
 
-Tensor green_attention(const Tensor& q, const Tensor& k, const Tensor& v,
-                       const GreenTerm& term, const GreenTokens& at) {
+GreenPlan plan_green_attention(const Tensor& q, const Tensor& k,
+                               const GreenTerm& term, const GreenTokens& at) {
   const auto& green = term.function;
   green.check();
-  check_tokens(q, k, v);
   check_places(q, at.queries, green.coordinates(), "queries");
   check_places(k, at.keys, green.coordinates(), "keys");
   check_hidden(k, at.hidden);
+  const auto if_global = [](bool global, double time) {
+    return global ? std::optional(time) : std::nullopt;
+  };
+  constexpr double kEnd = std::numeric_limits<double>::infinity();
+  const torch::NoGradGuard no_grad;
+  const auto queries =
+      places_of(green, at.queries, if_global(term.global_query, kEnd), {}, q);
+  const auto keys = places_of(green, at.keys, if_global(term.global_key, -kEnd),
+                              at.hidden, k);
+  const auto by_query = order_of(green, queries, q.size(2));
+  const auto by_key = order_of(green, keys, k.size(2));
+  return {places_in_order(queries, by_query.tokens),
+          places_in_order(keys, by_key.tokens), by_query, by_key};
+}
+
+Tensor planned_green_attention(const Tensor& q, const Tensor& k,
+                               const Tensor& v, const GreenTerm& term,
+                               const GreenPlan& plan) {
+  check_tokens(q, k, v);
+  return GreenAttention::apply(q, k, v, padded_parameters(term, q),
+                               term.function, plan);
+}
+
+Tensor green_attention(const Tensor& q, const Tensor& k, const Tensor& v,
+                       const GreenTerm& term, const GreenTokens& at) {
+  check_tokens(q, k, v);
   if (has_green_attention(q) && q.numel() > 0) {
-    const auto if_global = [](bool global, double time) {
-      return global ? std::optional(time) : std::nullopt;
-    };
-    constexpr double kEnd = std::numeric_limits<double>::infinity();
-    return GreenAttention::apply(
-        q, k, v, padded_parameters(term, q),
-        places_of(green, at.queries, if_global(term.global_query, kEnd), {}, q),
-        places_of(green, at.keys, if_global(term.global_key, -kEnd), at.hidden,
-                  k),
-        green);
+    return planned_green_attention(q, k, v, term,
+                                   plan_green_attention(q, k, term, at));
   }
+  term.function.check();
+  check_places(q, at.queries, term.function.coordinates(), "queries");
+  check_places(k, at.keys, term.function.coordinates(), "keys");
+  check_hidden(k, at.hidden);
   if (q.size(0) * q.size(1) * q.size(2) * k.size(2) <= kScoresAtOnce) {
     return green_attention_reference(q, k, v, term, at);
   }

@@ -24,6 +24,27 @@ torch::Tensor green_attention(const torch::Tensor& q, const torch::Tensor& k,
                               const torch::Tensor& v, const GreenTerm& term,
                               const GreenTokens& at);
 
+// What the kernels need to know of places, which may stay while q, k and v
+// change: whoever asks again with the same ones plans once.
+struct GreenPlan {
+  torch::Tensor query_places, key_places;  // as GreenInputs has them
+  // Tokens in the order of their times, (B, T), and where each of them is in
+  // it; empty if times do not matter.
+  struct Order {
+    torch::Tensor tokens, ranks;
+  };
+  Order queries, keys;
+};
+// For such q and k, of which shape, type and device are read.
+GreenPlan plan_green_attention(const torch::Tensor& q, const torch::Tensor& k,
+                               const GreenTerm& term, const GreenTokens& at);
+// q must have a kernel; parameters of the term may differ from the plan's.
+torch::Tensor planned_green_attention(const torch::Tensor& q,
+                                      const torch::Tensor& k,
+                                      const torch::Tensor& v,
+                                      const GreenTerm& term,
+                                      const GreenPlan& plan);
+
 // The same in plain operations, with all Tq × Tk numbers: the definition.
 torch::Tensor green_attention_reference(const torch::Tensor& q,
                                         const torch::Tensor& k,

@@ -32,7 +32,7 @@ Tensor linear_values(const Tensor& rows, const Tensor& weight,
                      : all.narrow(0, values, all.size(0) - values);
   };
   product(part(y, true), part(x, true), weight.t(), {.bias = bias});
-  product(part(y, false), part(x, false), weight.t());
+  if (rows.size(0) > 1) product(part(y, false), part(x, false), weight.t());
   return out;
 }
 
