@@ -52,6 +52,9 @@ void Reconstruct::draw_own(models::FieldNet& model, report::Report& report) {
   }
   curves.emplace_back("trained",
                       CoverageCurve::of(deviations_of(model, training_)));
+  if (const auto at = new_readings()) {
+    curves.emplace_back("new", CoverageCurve::of(deviations_of(model, *at)));
+  }
   report.figure(
       "calibration", calibration_plot(curves),
       "How many readings lie inside the intervals that were predicted for "

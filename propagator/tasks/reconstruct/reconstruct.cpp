@@ -73,6 +73,12 @@ void Reconstruct::validate_own() {
         static_cast<int64_t>(k));
   }
   expect_simulator();
+  if (reading_loss_.kind == ReadingLoss::kFaithful &&
+      model_options_->is_fitted()) {
+    throw ConfigError("loss.readings",
+                      "faithful variances are trained, and this model is not",
+                      "with heteroscedastic it says its own, if it has one");
+  }
   if (!sensor_options_.file.empty() && sensor_options_.noise > 0) {
     throw ConfigError("sensors.noise",
                       "readings of a file have their own noise",
@@ -127,9 +133,17 @@ int64_t Reconstruct::outputs() const {
   return Solve::outputs() + (predicts_variance() ? std::ssize(measured_) : 0);
 }
 
+int64_t Reconstruct::network_outputs() const {
+  return reading_loss_.kind == ReadingLoss::kFaithful ? Solve::outputs()
+                                                      : outputs();
+}
+
 models::FieldDomain Reconstruct::domain() const {
   auto domain = Solve::domain();
-  if (predicts_variance()) domain.log_variances_of = measured_;
+  domain.fields = network_outputs();
+  if (reading_loss_.kind == ReadingLoss::kHeteroscedastic) {
+    domain.log_variances_of = measured_;
+  }
   return domain;
 }
 
@@ -143,6 +157,7 @@ SolveReference::Freedoms Reconstruct::freedoms() const {
 }
 
 void Reconstruct::prepare(int64_t seed, const Runtime& runtime) {
+  seed_ = seed;
   std::optional<GriddedFields> truth;
   if (!truth_options_.file.empty()) {
     truth = read_gridded_fields(truth_options_.file, *problem_);
@@ -218,9 +233,15 @@ Reconstruct::Read Reconstruct::on_device(const Sensors& sensors) const {
 }
 
 std::shared_ptr<torch::nn::Module> Reconstruct::make_model() const {
+  auto seen = conditions_.seen(domain());
+  const auto network = model_options_->make(seen);
+  std::shared_ptr<SpreadNet> spreads;
+  if (reading_loss_.kind == ReadingLoss::kFaithful) {
+    seen.fields = std::ssize(measured_);
+    spreads = std::make_shared<SpreadNet>(seen);
+  }
   return conditions_.build_into(std::make_shared<ScaledNet>(
-      model_options_->make(conditions_.seen(domain())), outputs(),
-      problem_->unknowns));
+      network, spreads, outputs(), problem_->unknowns));
 }
 
 void Reconstruct::calibrate(torch::nn::Module& model) {
@@ -235,13 +256,15 @@ void Reconstruct::calibrate(torch::nn::Module& model) {
   }
   // A network's answers beside the fields are never read.
   const auto& read = sensors_.training.readings;
+  const int64_t answers = network_outputs();
   auto readings =
-      torch::full({read.size(0), outputs()}, std::nan(""), read.options());
+      torch::full({read.size(0), answers}, std::nan(""), read.options());
   for (int64_t f = 0; f < read.size(1); ++f) {
     readings.select(1, f).copy_((read.select(1, f) - shift[f]) / scale[f]);
   }
-  as_field_net(model).observe(
-      {sensors_.training.points, readings, shift, scale});
+  as_field_net(model).observe({sensors_.training.points, readings,
+                               shift.slice(0, 0, answers),
+                               scale.slice(0, 0, answers)});
   for (const auto& part : model.modules()) {
     if (auto* scaled = part->as<ScaledNet>()) scaled->set(shift, scale);
   }
@@ -260,19 +283,47 @@ Reconstruct::Misfit Reconstruct::misfit_of(FieldNet& model,
   return misfit;
 }
 
+Tensor Reconstruct::faithful_likelihood(FieldNet& model,
+                                        const Misfit& training) const {
+  const SpreadNet* spreads = nullptr;
+  for (const auto& part : model.modules()) {
+    if (const auto* found = part->as<SpreadNet>()) spreads = found;
+  }
+  const auto likelihood = [](const Misfit& misfit, const Tensor& logs,
+                             const Read& at) {
+    const auto squares = misfit.error.detach().square();
+    return ((logs + squares * (-logs).exp()) * at.known).mean() *
+           at.share.square();
+  };
+  const auto held_out = misfit_of(model, held_out_);
+  return likelihood(training, spreads->shape_of(training.log_variance),
+                    training_) +
+         likelihood(held_out, spreads->by_level(held_out.log_variance),
+                    held_out_);
+}
+
 std::vector<OwnTerm> Reconstruct::own_terms() {
   return {{"data", reading_loss_.weight,
            [this](FieldNet& model, data::Split split) {
-             const auto& at =
-                 split == data::Split::kTrain ? training_ : held_out_;
+             const bool trains = split == data::Split::kTrain;
+             const auto& at = trains ? training_ : held_out_;
              const auto misfit = misfit_of(model, at);
              auto residual = misfit.error * at.share;
-             if (!misfit.log_variance.defined()) {
-               return OwnTerm::Left{{residual}};
+             switch (reading_loss_.kind) {
+               case ReadingLoss::kMse:
+                 break;
+               case ReadingLoss::kFaithful:
+                 if (!trains) break;
+                 return OwnTerm::Left{{residual},
+                                      faithful_likelihood(model, misfit)};
+               case ReadingLoss::kHeteroscedastic: {
+                 const auto& logs = misfit.log_variance;
+                 return OwnTerm::Left{
+                     {residual * (-0.5 * logs).exp()},
+                     (logs * at.known).mean() * at.share.square()};
+               }
              }
-             const auto& logs = misfit.log_variance;
-             return OwnTerm::Left{{residual * (-0.5 * logs).exp()},
-                                  (logs * at.known).mean() * at.share.square()};
+             return OwnTerm::Left{{residual}};
            }}};
 }
 

@@ -49,8 +49,10 @@ class Reconstruct : public Solve {
 
  private:
   bool predicts_variance() const {
-    return reading_loss_.kind == ReadingLoss::kHeteroscedastic;
+    return reading_loss_.kind != ReadingLoss::kMse;
   }
+  // Of the model alone, without those of a SpreadNet behind them.
+  int64_t network_outputs() const;
   // Sensors as training needs them, on the device.
   struct Read {
     torch::Tensor windows;   // (M, T, D)
@@ -69,6 +71,11 @@ class Reconstruct : public Solve {
     torch::Tensor error, log_variance = {};
   };
   Misfit misfit_of(models::FieldNet& model, const Read& at) const;
+  // What the loss adds for variances that never move the fields.
+  torch::Tensor faithful_likelihood(models::FieldNet& model,
+                                    const Misfit& training) const;
+  // The test's points as new sensors; undefined where no truth is known.
+  std::optional<Read> new_readings();
   // What was found of each unknown parameter: value, interval, truth if known.
   nlohmann::json unknowns_of(models::FieldNet& model);
   // Standard deviation of one, as it is sought; `said` gets how it was found.
@@ -94,6 +101,7 @@ class Reconstruct : public Solve {
   // Made by `prepare`.
   std::vector<int64_t> never_read_;  // of those, what a file does not have
   SensorSplit sensors_;
+  int64_t seed_ = 0;
   Read training_, held_out_;
   torch::Tensor mean_, spread_;  // (K), of what was read
   torch::Tensor columns_;        // (K), of the fields that are read

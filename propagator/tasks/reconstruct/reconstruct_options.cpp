@@ -53,8 +53,9 @@ void TruthOptions::describe(config::Schema& s) {
 void ReadingLossOptions::describe(config::Schema& s) {
   s.field("data", weight, loss_weight("weight of the readings"));
   s.field("readings", kind,
-          {.help = "how readings count: mse, or heteroscedastic, with a "
-                   "variance that the network predicts at each point"});
+          {.help = "how readings count: mse; heteroscedastic, with a variance "
+                   "that the network predicts at each point; or faithful, as "
+                   "mse beside a variance from a network of its own"});
 }
 
 }  // namespace propagator::tasks

@@ -34,8 +34,10 @@ struct TruthOptions {
 
 // mse: the mean square of what is off, in units of each field's spread;
 // heteroscedastic: the likelihood of a normal number whose variance the network
-// says for each point.
-enum class ReadingLoss { kMse, kHeteroscedastic };
+// says for each point; faithful: as mse, while a small network of its own
+// learns that variance from what is off, and its level from held-out readings,
+// so that being unsure never excuses an error.
+enum class ReadingLoss { kMse, kHeteroscedastic, kFaithful };
 
 struct ReadingLossOptions {
   double weight = 100;
@@ -59,7 +61,9 @@ template <>
 struct Names<tasks::ReadingLoss> {
   using enum tasks::ReadingLoss;
   static constexpr std::pair<tasks::ReadingLoss, const char*> all[] = {
-      {kMse, "mse"}, {kHeteroscedastic, "heteroscedastic"}};
+      {kMse, "mse"},
+      {kHeteroscedastic, "heteroscedastic"},
+      {kFaithful, "faithful"}};
 };
 
 }  // namespace propagator::config

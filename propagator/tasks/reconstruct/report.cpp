@@ -2,8 +2,10 @@
 #include <torch/utils.h>
 
 #include <array>
+#include <cmath>
 #include <utility>
 
+#include "propagator/core/random.h"
 #include "propagator/tasks/calibration.h"
 #include "propagator/tasks/reconstruct/reconstruct.h"
 
@@ -21,6 +23,8 @@ constexpr std::array kIntervals = {std::pair{"50", 0.5}, std::pair{"90", 0.9},
                                    std::pair{"95", 0.95}};
 
 constexpr const char* kRelativeErrorOf = "relative error of ";
+// |share of new readings inside the interval of 90 % - 0.9|
+constexpr const char* kCoverageError = "error of 90 % coverage";
 
 void present_unknown(const std::string& name, const json& one,
                      Evaluation& evaluation) {
@@ -52,6 +56,7 @@ std::vector<std::string> Reconstruct::metric_names() const {
   for (const auto& unknown : problem_->unknowns) {
     names.push_back(kRelativeErrorOf + unknown.name);
   }
+  if (predicts_variance()) names.emplace_back(kCoverageError);
   return names;
 }
 
@@ -91,6 +96,18 @@ Tensor Reconstruct::deviations_of(models::FieldNet& model,
   return deviations.masked_select(at.known > 0).cpu();
 }
 
+std::optional<Reconstruct::Read> Reconstruct::new_readings() {
+  const auto* truth = reference_.find();
+  if (truth == nullptr) return std::nullopt;
+  auto readings = truth->fields;
+  if (sensors_.noise.defined()) {
+    readings = readings +
+               sensors_.noise *
+                   RandomStream(seed_, "sensors/new").normal(readings.sizes());
+  }
+  return on_device({reference_.points(), readings});
+}
+
 void Reconstruct::measure(models::FieldNet& model, json& numbers) {
   numbers["residual_mean_square"] =
       std::pow(numbers.at("residual").get<double>(), 2);
@@ -102,13 +119,16 @@ void Reconstruct::measure(models::FieldNet& model, json& numbers) {
   if (sensors_.held_out.count() > 0) {
     numbers["held_out_fit"] = fit_of(model, held_out_);
   }
+  if (!predicts_variance()) return;
+  if (const auto at = new_readings()) numbers["new_fit"] = fit_of(model, *at);
 }
 
 void Reconstruct::present_own(const json& numbers,
                               Evaluation& evaluation) const {
   for (const auto& [key, what] :
        {std::pair{"training_fit", "sensors that trained"},
-        std::pair{"held_out_fit", "sensors held out"}}) {
+        std::pair{"held_out_fit", "sensors held out"},
+        std::pair{"new_fit", "new readings"}}) {
     if (!numbers.contains(key)) continue;
     const auto& fit = numbers.at(key);
     for (const auto& [field, error] : fit.at("error").items()) {
@@ -127,6 +147,11 @@ void Reconstruct::present_own(const json& numbers,
            fmt::format("{:.1f} %",
                        100 * fit.at("calibration_error").get<double>())});
     }
+  }
+  if (numbers.contains("new_fit")) {
+    const auto& inside = numbers.at("new_fit").at("coverage").at("90");
+    evaluation.metrics.push_back(
+        {kCoverageError, std::abs(inside.get<double>() - 0.9)});
   }
   const auto unknowns = numbers.value("unknowns", json::object());
   for (const auto& [name, one] : unknowns.items()) {

@@ -4,11 +4,13 @@
 
 namespace propagator::tasks {
 
-ScaledNet::ScaledNet(std::shared_ptr<models::FieldNet> network, int64_t outputs,
+ScaledNet::ScaledNet(std::shared_ptr<models::FieldNet> network,
+                     std::shared_ptr<SpreadNet> spreads, int64_t outputs,
                      const std::vector<pde::Unknown>& unknowns)
     : network_(register_module("network", std::move(network))),
       shift_(register_parameter("shift", torch::zeros({outputs}), false)),
       scale_(register_parameter("scale", torch::ones({outputs}), false)) {
+  if (spreads) spreads_ = register_module("spreads", std::move(spreads));
   if (unknowns.empty()) return;
   std::vector<double> starts;
   for (const auto& unknown : unknowns) starts.push_back(unknown.start);
@@ -23,7 +25,16 @@ torch::Tensor ScaledNet::unknowns() const {
 }
 
 autodiff::Jet ScaledNet::forward(const autodiff::Jet& points) {
-  return network_->forward(points) * scale_ + shift_;
+  auto answers = network_->forward(points);
+  if (spreads_) {
+    answers = autodiff::cat({answers, spreads_->forward(points)}, -1);
+  }
+  return answers * scale_ + shift_;
+}
+
+void ScaledNet::initialise(int64_t seed) {
+  network_->initialise(seed);
+  if (spreads_) spreads_->initialise(seed);
 }
 
 void ScaledNet::set(const torch::Tensor& shift, const torch::Tensor& scale) {

@@ -5,6 +5,7 @@
 
 #include "propagator/models/field_net.h"
 #include "propagator/pde/text/problem.h"
+#include "propagator/tasks/reconstruct/spread_net.h"
 
 namespace propagator::tasks {
 
@@ -12,14 +13,17 @@ namespace propagator::tasks {
 // Both begin as 0 and 1 and are taken from the readings before training; they
 // are part of the model's file. So are parameters of the equations that are
 // sought, each as the logarithm of what it is over where the search began, so
-// that it keeps its sign; one that began at 0 as itself.
+// that it keeps its sign; one that began at 0 as itself. Where a SpreadNet says
+// how sure the fields are, its answers follow theirs.
 class ScaledNet : public models::FieldNet {
  public:
-  ScaledNet(std::shared_ptr<models::FieldNet> network, int64_t outputs,
+  // `spreads` may be null.
+  ScaledNet(std::shared_ptr<models::FieldNet> network,
+            std::shared_ptr<SpreadNet> spreads, int64_t outputs,
             const std::vector<pde::Unknown>& unknowns);
 
   autodiff::Jet forward(const autodiff::Jet& points) override;
-  void initialise(int64_t seed) override { network_->initialise(seed); }
+  void initialise(int64_t seed) override;
   void observe(const autodiff::Observations& read) override {
     network_->observe(read);
   }
@@ -30,6 +34,7 @@ class ScaledNet : public models::FieldNet {
 
  private:
   std::shared_ptr<models::FieldNet> network_;
+  std::shared_ptr<SpreadNet> spreads_;
   torch::Tensor shift_, scale_;
   torch::Tensor sought_, starts_;  // (K)
 };

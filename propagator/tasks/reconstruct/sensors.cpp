@@ -41,10 +41,10 @@ Tensor only(const Tensor& fields, const std::vector<int64_t>& measured) {
 
 SensorSplit with_noise(SensorSplit sensors, double noise, int64_t seed) {
   if (noise == 0) return sensors;
-  const auto size = sensors.training.readings.std(0, true);
+  sensors.noise = noise * sensors.training.readings.std(0, true);
   const auto add = [&](Sensors& some, const char* stream) {
-    some.readings +=
-        noise * size * RandomStream(seed, stream).normal(some.readings.sizes());
+    some.readings += sensors.noise *
+                     RandomStream(seed, stream).normal(some.readings.sizes());
   };
   add(sensors.training, "sensors/noise");
   if (sensors.held_out.count() > 0) add(sensors.held_out, "sensors/noise-out");

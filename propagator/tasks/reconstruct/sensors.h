@@ -20,9 +20,11 @@ struct Sensors {
   Sensors rows(const std::vector<int64_t>& numbers) const;
 };
 
-// Those that train, and those that validate; the latter may be none.
+// Those that train, and those that validate; the latter may be none. `noise`
+// (F): the standard deviation of what was added to them; undefined: nothing.
 struct SensorSplit {
   Sensors training, held_out;
+  torch::Tensor noise = {};
 };
 
 // Places outside of an interval by no more than this share of it are at its

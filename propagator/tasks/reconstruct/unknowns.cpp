@@ -68,7 +68,7 @@ double Reconstruct::deviation_of(models::FieldNet& model, int64_t unknown,
       gradient, at, trained.sought + unknown, kMostIterations);
   trained.set(at);
   double noise = 1;  // a likelihood has its own
-  if (!predicts_variance()) {
+  if (reading_loss_.kind != ReadingLoss::kHeteroscedastic) {
     const torch::NoGradGuard no_grad;
     const auto misfit = misfit_of(model, held_out_);
     noise =

@@ -16,14 +16,17 @@ using torch::Tensor;
 
 run::Experiment rod_with(
     const std::string& more,
-    const std::string& model = "pinn, width: 12, layers: 2") {
+    const std::string& model = "pinn, width: 12, layers: 2",
+    int64_t sensors = 40) {
   auto document = config::Document::from_text(
       "task: reconstruct\nprecision: fp64\nproblem:\n"
       "  domain: ['x in [0, 1]', 't in [0, 1]']\n  fields: u\n"
       "  equations: [u_t = 0.1*u_xx]\n"
       "  exact: [u = 3 + exp(-0.1*pi^2*t)*sin(pi*x)]\n"
-      "sensors: {count: 40}\n"
-      "model: {name: " +
+      "sensors: {count: " +
+          std::to_string(sensors) +
+          "}\n"
+          "model: {name: " +
           model +
           "}\n"
           "points: {per_axis: 8, validation_per_axis: 5}\neval: {per_axis: "
@@ -51,7 +54,9 @@ TEST(TasksReconstruct, ARunAnswersFromItsFolderAlone) {
        {"pinn, width: 12, layers: 2",
         "pgt, width: 8, heads: 2, layers: 1, decoder_width: 8",
         "pgt, width: 8, heads: 2, layers: 1, decoder_width: 8}\n"
-        "loss: {readings: heteroscedastic"}) {
+        "loss: {readings: heteroscedastic",
+        "pgt, width: 8, heads: 2, layers: 1, decoder_width: 8}\n"
+        "loss: {readings: faithful"}) {
     const testing::TemporaryFolder folder;
     const auto e =
         rod_with("train: {max_steps: 3}\nreport: {page: no}\n", model);
@@ -118,6 +123,81 @@ TEST(TasksReconstruct, AVarianceIsPredictedBesideEachFieldThatIsRead) {
   const auto numbers = e.task().evaluate(*model, data::Split::kTest).numbers;
   const auto& coverage = numbers.at("held_out_fit").at("coverage");
   EXPECT_LE(coverage.at("50").get<double>(), coverage.at("95").get<double>());
+}
+
+// What it is sure of is learned beside the field and never moves it.
+TEST(TasksReconstruct, AFaithfulVarianceLeavesTheFieldAsMseMakesIt) {
+  const auto gradients = [](const std::string& kind) {
+    const auto e =
+        rod_with("sensors.noise: 0.2\nloss: {readings: " + kind + "}\n");
+    const auto model = prepared_model(e);
+    const auto all = torch::arange(e.task().size(data::Split::kTrain));
+    const auto total = e.task().loss(*model, data::Split::kTrain, all).total;
+    total.backward();
+    std::map<std::string, Tensor> found;
+    for (const auto& item : model->named_parameters()) {
+      if (item.value().grad().defined()) {
+        found[item.key()] = item.value().grad().clone();
+      }
+    }
+    return found;
+  };
+  const auto plain = gradients("mse"), faithful = gradients("faithful");
+  for (const auto& [name, gradient] : plain) {
+    EXPECT_TRUE(testing::near(faithful.at(name), gradient, {1e-12, 1e-14}))
+        << name;
+  }
+  EXPECT_GT(faithful.size(), plain.size());
+  EXPECT_GT(faithful.at("spreads.level").abs().item<double>(), 0);
+}
+
+// By hand: the shape from readings that trained, the level from those that did
+// not, both from the mean of log variance + error² / variance.
+TEST(TasksReconstruct, AFaithfulLevelIsThatOfHeldOutReadings) {
+  const auto e = rod_with(
+      "sensors: {noise: 0.2, held_out: 0.3}\nloss: {readings: faithful}\n");
+  const auto model = prepared_model(e);
+  const auto all = torch::arange(e.task().size(data::Split::kTrain));
+  e.task().loss(*model, data::Split::kTrain, all).total.backward();
+  const auto split =
+      sensors_of_solution(dynamic_cast<const Solve&>(e.task()).problem(),
+                          {.count = 40, .noise = 0.2, .held_out = 0.3}, {0}, 0);
+  const auto variance = split.training.readings.select(1, 0).var(0, false);
+  const auto u = split.held_out.readings.select(1, 0);
+  const torch::NoGradGuard no_grad;
+  const auto at = models::as_field_net(*model)
+                      .values(split.held_out.points.unsqueeze(1))
+                      .squeeze(1);
+  const auto logs = at.select(1, 1) - variance.log();
+  const auto squares = (at.select(1, 0) - u).square() / variance;
+  const auto weight = std::stod(e.schema().find("loss.data")->get());
+  const auto expected = weight * (1 - squares * (-logs).exp()).mean();
+  const auto level = model->named_parameters()["spreads.level"].grad();
+  EXPECT_TRUE(testing::near(level.squeeze(0), expected, {1e-10, 1e-12}));
+}
+
+TEST(TasksReconstruct, AFaithfulVarianceFindsTheNoiseAndCoversNewReadings) {
+  const testing::TemporaryFolder folder;
+  const auto e = rod_with(
+      "sensors.noise: 0.2\nloss: {readings: faithful}\n"
+      "train: {max_steps: 400, checkpoint_every: 400}\n"
+      "optimizer: {kind: muon}\nschedule: {kind: cosine, lr: 0.005}\n",
+      "pinn, width: 12, layers: 2", 400);
+  const auto checkpoint =
+      testing::trained_to(400, e, kDouble, folder / "run", {});
+  const auto model = e.make_model(kDouble);
+  run::set_weights(e.task(), *model, checkpoint.best, "test");
+  const auto numbers = e.task().evaluate(*model, data::Split::kTest).numbers;
+  const auto& fit = numbers.at("new_fit");
+  EXPECT_EQ(fit.at("readings"), 400);
+  EXPECT_NEAR(fit.at("coverage").at("90").get<double>(), 0.9, 0.06) << fit;
+  EXPECT_NEAR(fit.at("coverage").at("50").get<double>(), 0.5, 0.1) << fit;
+}
+
+TEST(TasksReconstruct, AModelThatIsFittedHasNoFaithfulVariance) {
+  const auto message = testing::thrown<ConfigError>(
+      [] { rod_with("loss: {readings: faithful}\n", "gaussian_process"); });
+  EXPECT_NE(message.find("this model is not"), std::string::npos) << message;
 }
 
 TEST(TasksReconstruct, PredictGivesDeviationsInUnitsOfTheReadings) {

@@ -45,7 +45,7 @@ class TasksSensors : public ::testing::Test {
 };
 
 TEST_F(TasksSensors, OfASolutionReadItsFormulaInsideTheDomain) {
-  const auto [training, held_out] =
+  const auto [training, held_out, noise] =
       sensors_of_solution(rod(), {.count = 50, .held_out = 0.2}, {0}, 3);
   ASSERT_EQ(training.count(), 50);
   ASSERT_EQ(held_out.count(), 10);
@@ -98,7 +98,8 @@ TEST_F(TasksSensors, OfAFileAreThoseThatItHas) {
                     testing::kFloat64));
   auto half = options;
   half.held_out = 0.5;
-  const auto [training, held_out] = read_readings(rod(), half, {0, 1}, 0);
+  const auto [training, held_out, noise] =
+      read_readings(rod(), half, {0, 1}, 0);
   EXPECT_EQ(training.count(), 2);
   EXPECT_EQ(held_out.count(), 2);
   const auto read = std::get<0>(torch::_unique(torch::cat(
@@ -109,7 +110,8 @@ TEST_F(TasksSensors, OfAFileAreThoseThatItHas) {
 TEST_F(TasksSensors, OneSensorIsForTraining) {
   auto options = file("one.csv", "x,t,u\n0.5,0,1\n");
   options.held_out = 0.5;
-  const auto [training, held_out] = read_readings(rod(), options, {0}, 0);
+  const auto [training, held_out, noise] =
+      read_readings(rod(), options, {0}, 0);
   EXPECT_EQ(training.count(), 1);
   EXPECT_EQ(held_out.count(), 0);
 }

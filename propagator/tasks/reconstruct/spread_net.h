@@ -1,0 +1,37 @@
+#pragma once
+
+#include <memory>
+
+#include "propagator/models/field_net.h"
+#include "propagator/nn/unit_axes.h"
+
+namespace propagator::tasks {
+
+// The logarithms of the variances of readings of K fields, from a small network
+// of its own: shape(p) + level. Nothing of what it learns moves the fields, and
+// it is too small to know single sensors. The shape is that of readings that
+// trained the fields; how much more those are off that did not, is the level.
+class SpreadNet : public models::FieldNet {
+ public:
+  // `domain.fields` is K.
+  explicit SpreadNet(const models::FieldDomain& domain);
+
+  autodiff::Jet forward(const autodiff::Jet& points) override;
+  void initialise(int64_t seed) override { shape_->initialise(seed); }
+
+  // Of log σ² (…, K) that `forward` gave: what the shape says by itself, and
+  // the same with a gradient that reaches the level alone.
+  torch::Tensor shape_of(const torch::Tensor& logs) const {
+    return logs - level_;
+  }
+  torch::Tensor by_level(const torch::Tensor& logs) const {
+    return logs.detach() + level_ - level_.detach();
+  }
+
+ private:
+  nn::UnitAxes axes_;
+  std::shared_ptr<models::FieldNet> shape_;
+  torch::Tensor level_;  // (K)
+};
+
+}  // namespace propagator::tasks
