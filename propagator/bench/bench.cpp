@@ -8,6 +8,7 @@
 #include "propagator/bench/green_bench.h"
 #include "propagator/bench/heat_products.h"
 #include "propagator/bench/residual_bench.h"
+#include "propagator/bench/sequence_bench.h"
 #include "propagator/core/error.h"
 #include "propagator/nn/init.h"
 #include "propagator/tasks/forecast/forecast.h"
@@ -103,6 +104,24 @@ BenchResult bench_locate_step(const run::Experiment& experiment,
       .cases = cases,
       .ms = times,
       .operations = 6 * weights * tokens * number(cases),
+      .bytes = item_bytes(runtime) * (3 * number(o.accumulate) + 7) * weights};
+}
+
+BenchResult bench_density_step(const run::Experiment& experiment,
+                               const Runtime& runtime,
+                               const BenchOptions& options) {
+  const auto [times, weights] =
+      time_steps("density-step", experiment, runtime,
+                 plan_of(runtime, options, {20, 201}, {20, 501}));
+  const auto& o = experiment.train();
+  const int64_t cases = o.batch * o.accumulate;
+  // Every weight meets every row, once forward and twice backward; in a
+  // transformer once for each variable, which is more.
+  return {
+      .name = "density-step",
+      .cases = cases,
+      .ms = times,
+      .operations = 6 * weights * number(cases),
       .bytes = item_bytes(runtime) * (3 * number(o.accumulate) + 7) * weights};
 }
 
@@ -277,6 +296,20 @@ const std::vector<BenchKind>& all_benches() {
        {},
        {},
        bench_locate_step},
+      {"density-step",
+       "one training step of a density",
+       "density",
+       "density/lecture-maf",
+       {},
+       {},
+       bench_density_step},
+      {"generate",
+       "one sequence, token by token, as long as the window",
+       "sequence",
+       "sequence/text",
+       {},
+       {},
+       bench_generation},
       {"solve-gradient",
        "a PDE's loss and the gradient of all parameters",
        "solve",
