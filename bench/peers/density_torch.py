@@ -95,7 +95,9 @@ class Former(nn.Module):
         before = torch.cat([torch.zeros_like(x[:, :1]), x[:, :-1]], 1)
         tokens = self.value_in(before[..., None])
         tokens = self.value_out(nn.functional.gelu(tokens))
-        tokens = self.encoder(tokens + self.places, mask=self.mask)
+        tokens = tokens + self.places
+        for layer in self.encoder.layers:  # the stack asks the device first
+            tokens = layer(tokens, src_mask=self.mask)
         weight, mean, log_scale = self.head(tokens).chunk(3, -1)
         z = (x[..., None] - mean) * torch.exp(-log_scale)
         each = (torch.log_softmax(weight, -1) - log_scale -
