@@ -2,7 +2,27 @@
 
 #include <algorithm>
 
+#include "propagator/core/error.h"
+
 namespace propagator::models {
+namespace {
+
+UsageError no_variance() {
+  return UsageError("[forecast] this model predicts no variance",
+                    "train one with loss.frames=heteroscedastic");
+}
+
+}  // namespace
+
+FrameSpread Forecaster::spread(const torch::Tensor&, const torch::Tensor&) {
+  throw no_variance();
+}
+
+torch::Tensor Forecaster::draw(const torch::Tensor&, const torch::Tensor&,
+                               const FrameNoise&,
+                               const std::function<void(int64_t)>&) {
+  throw no_variance();
+}
 
 torch::Tensor Forecaster::predict_at(const torch::Tensor& first,
                                      const torch::Tensor& alpha,

@@ -16,6 +16,13 @@ namespace propagator::models {
 // The histories a forecaster works on.
 struct FieldShape {
   int64_t frames, rows, cols;
+  bool variance = false;  // whether it is to say how far off it may be
+};
+
+// Frames as normal numbers, (B, T, R, C) each. The deviation is 0 where a model
+// leaves no doubt, as on nodes that never change.
+struct FrameSpread {
+  torch::Tensor mean, deviation;
 };
 
 // Parts of a forecaster that make a picture; undefined where it has no such
@@ -40,6 +47,22 @@ class Forecaster : public torch::nn::Module {
   virtual torch::Tensor predict(
       const torch::Tensor& first, const torch::Tensor& alpha,
       const std::function<void(int64_t)>& progress = {}) = 0;
+
+  // As `forward`, each frame with the standard deviation that is predicted for
+  // its nodes. UsageError from a model that predicts none.
+  virtual bool predicts_variance() const { return false; }
+  virtual FrameSpread spread(const torch::Tensor& frames,
+                             const torch::Tensor& alpha);
+  // One trajectory of each case, from the visible frames alone: frame t is
+  // mean + deviation · noise(t), and an autoregressive model is fed what was
+  // drawn. noise(t) gives (B, 1, R, C).
+  using FrameNoise = std::function<torch::Tensor(int64_t)>;
+  virtual torch::Tensor draw(const torch::Tensor& first,
+                             const torch::Tensor& alpha,
+                             const FrameNoise& noise,
+                             const std::function<void(int64_t)>& progress = {});
+  // The networks that it is the mean of; itself alone unless it is an ensemble.
+  virtual std::vector<Forecaster*> members() { return {this}; }
 
   // Only the frames `times` of `predict`: (B, times, R, C). A model that does
   // not need the others for them saves their work.

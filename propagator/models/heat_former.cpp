@@ -12,6 +12,10 @@ namespace propagator::models {
 namespace {
 
 constexpr double kSmallestScale = 1e-6;
+// Of a predicted log variance in units of the output: a deviation of 1e-5, and
+// one that is finite whatever the weights.
+constexpr double kMinLogVariance = -23;
+constexpr double kMaxLogVariance = 40;
 
 }  // namespace
 
@@ -89,6 +93,10 @@ HeatFormer::HeatFormer(const HeatFormerOptions& options,
   register_module("encoder", encoder_);
   register_module("norm", norm_);
   register_module("output", output_);
+  if (shape.variance) {
+    variance_ = register_module(
+        "variance", torch::nn::Linear(options.width, shape.rows * shape.cols));
+  }
   time_encoding_ = register_buffer(
       "time_encoding",
       nn::sinusoidal_encoding(shape.frames, options.width, torch::kFloat32));
@@ -216,12 +224,36 @@ torch::Tensor HeatFormer::project(const torch::Tensor& encoded) {
       .view({encoded.size(0), encoded.size(1), shape_.rows, shape_.cols});
 }
 
+torch::Tensor HeatFormer::deviation(const torch::Tensor& encoded,
+                                    const Units& units,
+                                    const torch::Tensor& scale) {
+  const auto raw =
+      nn::apply_linear(variance_, nn::apply_norm(norm_, encoded))
+          .view({encoded.size(0), encoded.size(1), shape_.rows, shape_.cols});
+  const auto log_variance =
+      kMinLogVariance +
+      torch::softplus(raw.clamp_max(kMaxLogVariance) - kMinLogVariance);
+  auto deviation = (0.5 * log_variance).exp();
+  if (scale.defined()) deviation = deviation * scale;
+  return units.scale.defined() ? deviation * units.scale : deviation;
+}
+
 torch::Tensor HeatFormer::forward(const torch::Tensor& frames,
                                   const torch::Tensor& alpha) {
   const auto units = units_of(frames);
   const auto x = add_context(tokens(frames, units), 0, alpha);
   const auto output = project(encoder_->forward(x, mask(), work_));
   return answer(output, known_frames(frames), units, change_scale_);
+}
+
+FrameSpread HeatFormer::spread(const torch::Tensor& frames,
+                               const torch::Tensor& alpha) {
+  if (!predicts_variance()) return Forecaster::spread(frames, alpha);
+  const auto units = units_of(frames);
+  const auto x = add_context(tokens(frames, units), 0, alpha);
+  const auto encoded = encoder_->forward(x, mask(), work_);
+  return {answer(project(encoded), known_frames(frames), units, change_scale_),
+          deviation(encoded, units, change_scale_)};
 }
 
 void HeatFormer::expect_first_frames(const torch::Tensor& first,
@@ -245,9 +277,34 @@ torch::Tensor HeatFormer::predict(
     const torch::Tensor& first, const torch::Tensor& alpha,
     const std::function<void(int64_t)>& progress) {
   expect_first_frames(first, alpha);
-  if (autoregressive()) return roll_out(first, alpha, shape_.frames, progress);
+  if (autoregressive()) {
+    return roll_out(first, alpha, shape_.frames, {}, progress);
+  }
   const auto frames = forward(first, alpha);
   return torch::cat({first, frames.slice(1, options_.visible)}, 1);
+}
+
+torch::Tensor HeatFormer::draw(const torch::Tensor& first,
+                               const torch::Tensor& alpha,
+                               const FrameNoise& noise,
+                               const std::function<void(int64_t)>& progress) {
+  if (!predicts_variance()) {
+    return Forecaster::draw(first, alpha, noise, progress);
+  }
+  expect_first_frames(first, alpha);
+  if (autoregressive()) {
+    return roll_out(first, alpha, shape_.frames, noise, progress);
+  }
+  const torch::NoGradGuard no_grad;
+  const auto [mean, deviation] = spread(first, alpha);
+  auto frames = torch::empty(mean.sizes(), first.options());
+  frames.narrow(1, 0, options_.visible).copy_(first);
+  for (int64_t t = options_.visible; t < shape_.frames; ++t) {
+    frames.narrow(1, t, 1).copy_(torch::addcmul(
+        mean.narrow(1, t, 1), deviation.narrow(1, t, 1), noise(t)));
+    if (progress) progress(t + 1);
+  }
+  return frames;
 }
 
 // A block model needs the visible tokens and those of the frames asked for; an
@@ -263,7 +320,8 @@ torch::Tensor HeatFormer::predict_at(const torch::Tensor& first,
   if (autoregressive()) {
     const int64_t count =
         std::max(visible, *std::ranges::max_element(times) + 1);
-    return roll_out(first, alpha, count, {}).index_select(1, on_device(times));
+    return roll_out(first, alpha, count, {}, {})
+        .index_select(1, on_device(times));
   }
   auto frames = torch::empty({first.size(0), static_cast<int64_t>(times.size()),
                               shape_.rows, shape_.cols},
@@ -320,9 +378,15 @@ Internals HeatFormer::internals() const {
   return {time_encoding_, visible, emphasis};
 }
 
+std::vector<std::string> HeatFormer::last_layer() const {
+  std::vector<std::string> names{"output"};
+  if (predicts_variance()) names.emplace_back("variance");
+  return names;
+}
+
 torch::Tensor HeatFormer::roll_out(
     const torch::Tensor& first, const torch::Tensor& alpha, int64_t count,
-    const std::function<void(int64_t)>& progress) {
+    const FrameNoise& noise, const std::function<void(int64_t)>& progress) {
   const torch::NoGradGuard no_grad;
   const int64_t batch = first.size(0), visible = options_.visible;
   auto frames =
@@ -335,12 +399,17 @@ torch::Tensor HeatFormer::roll_out(
   auto caches = encoder_->make_caches(batch, count, x.options());
   for (int64_t t = visible; t < count; ++t) {
     const auto encoded = encoder_->step(x, caches);
-    const auto output = project(encoded.narrow(1, encoded.size(1) - 1, 1));
+    const auto last = encoded.narrow(1, encoded.size(1) - 1, 1);
+    const auto output = project(last);
     const auto scale = change_scale_.defined() ? change_scale_.narrow(0, t, 1)
                                                : torch::Tensor();
     const auto known =
         frames.narrow(1, change_scale_.defined() ? visible - 1 : t - 1, 1);
-    frames.narrow(1, t, 1).copy_(answer(output, known, units, scale));
+    auto frame = answer(output, known, units, scale);
+    if (noise) {
+      frame = torch::addcmul(frame, deviation(last, units, scale), noise(t));
+    }
+    frames.narrow(1, t, 1).copy_(frame);
     if (progress) progress(t + 1);
     if (t + 1 < count) {
       x = add_context(embedding_(units.scaled(frames.narrow(1, t, 1))), t + 1,

@@ -3,6 +3,7 @@
 #include "propagator/models/forecaster.h"
 #include "propagator/nn/encoder.h"
 #include "propagator/nn/frame_embedding.h"
+#include "propagator/nn/last_layer.h"
 
 namespace propagator::models {
 
@@ -50,7 +51,14 @@ struct HeatFormerOptions : ForecasterOptions {
 // case
 //   is shifted and scaled by the mean and deviation of its last visible frame,
 //   and the answer scaled back: what is left to learn has two dimensions less.
-class HeatFormer : public Forecaster {
+//
+// Where a variance is asked for, a second projection beside the last one gives
+// a raw number l of each node, and the deviation is unit · exp(v/2) with
+//   v = v_min + softplus(l - v_min),
+// so that it is at least 1e-5 units and a gradient always leads away from
+// there. The unit is that of the output: the root mean square of the change, or
+// the case's own, or 1.
+class HeatFormer : public Forecaster, public nn::HasLastLayer {
  public:
   HeatFormer(const HeatFormerOptions& options, const FieldShape& shape);
 
@@ -63,12 +71,21 @@ class HeatFormer : public Forecaster {
                            const torch::Tensor& alpha,
                            const std::vector<int64_t>& times) override;
 
+  bool predicts_variance() const override { return shape_.variance; }
+  FrameSpread spread(const torch::Tensor& frames,
+                     const torch::Tensor& alpha) override;
+  torch::Tensor draw(
+      const torch::Tensor& first, const torch::Tensor& alpha,
+      const FrameNoise& noise,
+      const std::function<void(int64_t)>& progress = {}) override;
+
   void calibrate(const NextFrames& next) override;
   // Its weights are zero then and stay so, since their gradient is α's.
   void drop_alpha() override;
   bool uses_alpha() const override;
 
   Internals internals() const override;
+  std::vector<std::string> last_layer() const override;
   double work_of(const std::vector<int64_t>& times) const override;
   int64_t visible() const override { return options_.visible; }
   bool autoregressive() const override { return options_.autoregressive(); }
@@ -101,9 +118,11 @@ class HeatFormer : public Forecaster {
   // The frames that changes are counted from: (B, T or 1, R, C).
   torch::Tensor known_frames(const torch::Tensor& frames) const;
   torch::Tensor project(const torch::Tensor& encoded);
-  // The first `count` frames, one after the other.
+  torch::Tensor deviation(const torch::Tensor& encoded, const Units& units,
+                          const torch::Tensor& scale);
+  // The first `count` frames, one after the other; with noise, drawn ones.
   torch::Tensor roll_out(const torch::Tensor& first, const torch::Tensor& alpha,
-                         int64_t count,
+                         int64_t count, const FrameNoise& noise,
                          const std::function<void(int64_t)>& progress);
 
   HeatFormerOptions options_;
@@ -114,9 +133,10 @@ class HeatFormer : public Forecaster {
   nn::Encoder encoder_;
   torch::nn::LayerNorm norm_;
   torch::nn::Linear output_;
-  torch::Tensor time_encoding_;  // (T, C)
-  torch::Tensor unknown_;        // (C), the token of a frame that is not given
-  torch::Tensor change_scale_;   // (T, R, C), not trained; may be undefined
+  torch::nn::Linear variance_{nullptr};  // empty where none is predicted
+  torch::Tensor time_encoding_;          // (T, C)
+  torch::Tensor unknown_;       // (C), the token of a frame that is not given
+  torch::Tensor change_scale_;  // (T, R, C), not trained; may be undefined
 };
 
 }  // namespace propagator::models

@@ -8,6 +8,7 @@
 
 #include "propagator/core/error.h"
 #include "propagator/data/named_table.h"
+#include "propagator/data/tensor_file.h"
 
 namespace propagator::run {
 namespace {
@@ -17,7 +18,7 @@ const tasks::Generating& generating(const Run& run) {
       dynamic_cast<const tasks::Generating*>(&run.experiment().task());
   if (task) return *task;
   throw UsageError("[generate] this run's task draws no new cases",
-                   "runs of the task density do");
+                   "runs of the tasks density and forecast do");
 }
 
 const tasks::Writing* writing(const Run& run) {
@@ -44,6 +45,15 @@ tasks::NamedTensors read_given(const tasks::Generating& task,
     given[names[n]] = rows.select(1, static_cast<int64_t>(n));
   }
   return given;
+}
+
+// What `predict` would be given.
+tasks::NamedTensors read_first_frames(const Run& run,
+                                      const std::filesystem::path& path) {
+  data::tensor_format(path);
+  std::vector<std::string> names;
+  for (const auto& port : run.surrogate().inputs()) names.push_back(port.name);
+  return data::read_table(path, names);
 }
 
 }  // namespace
@@ -74,6 +84,50 @@ std::string generate(const Run& run, const GenerateOptions& options,
   return fmt::format("{} new cases of {} in {}", count,
                      fmt::join(task.generated_columns(), ", "),
                      output.string());
+}
+
+bool draws_trajectories(const Run& run) {
+  return dynamic_cast<tasks::Continuing*>(&run.experiment().task()) != nullptr;
+}
+
+std::string generate_trajectories(const Run& run, torch::nn::Module& model,
+                                  const TrajectoryOptions& options,
+                                  const std::filesystem::path& output) {
+  auto* task = dynamic_cast<tasks::Continuing*>(&run.experiment().task());
+  if (task == nullptr) {
+    throw UsageError("[generate] this run's task draws no trajectories",
+                     "runs of the task forecast do");
+  }
+  if (options.count < 1 || options.cases < 1) {
+    throw UsageError("[generate] expected one trajectory of one case at least");
+  }
+  data::written_format(output);  // before the work
+  const RuntimeScope scope(run.runtime(), run.experiment().run().threads);
+  const bool file = !options.given.empty();
+  const auto given = file ? read_first_frames(run, options.given)
+                          : task->given_cases(options.cases);
+  const auto shapes = [&] {
+    const auto find = [&] {
+      return task->trajectory_shapes(model, given, options.count);
+    };
+    return file ? data::blame_file(options.given, find) : find();
+  }();
+  const nlohmann::json note{{"made_by", "propagator generate"},
+                            {"run", run.experiment().run().name},
+                            {"checkpoint", run.checkpoint()},
+                            {"seed", options.seed}};
+  const auto writer = data::TensorWriter::create(output, run.runtime().dtype(),
+                                                 shapes, note.dump());
+  task->continue_cases(
+      model, given, options.count, RandomStream(options.seed, "generate"),
+      run.runtime(),
+      [&](const std::string& name, int64_t begin, const torch::Tensor& rows) {
+        writer->write_rows(name, begin, rows);
+      });
+  writer->close();
+  return fmt::format("{} trajectories of {} cases, fields ({}), in {}",
+                     options.count, shapes.at("fields").front(),
+                     fmt::join(shapes.at("fields"), ", "), output.string());
 }
 
 bool writes_text(const Run& run) { return writing(run) != nullptr; }

@@ -20,6 +20,25 @@ struct GenerateOptions {
 std::string generate(const Run& run, const GenerateOptions& options,
                      const std::filesystem::path& output);
 
+struct TrajectoryOptions {
+  int64_t count = 16;  // trajectories of each case
+  int64_t seed = 0;
+  int64_t cases = 1;                 // of the test, where no file is given
+  std::filesystem::path given = {};  // first frames, as `predict` takes them
+};
+
+// Whether the run's task draws whole trajectories.
+bool draws_trajectories(const Run& run);
+
+// Draws trajectories of the run's model, or of an ensemble that it is the first
+// of, and writes them as they come: `fields` (cases, count, frames, …), and
+// what goes with them. Returns what was written, in one line. UsageError if
+// there is nothing to draw; DataError if the file does not hold what the model
+// takes.
+std::string generate_trajectories(const Run& run, torch::nn::Module& model,
+                                  const TrajectoryOptions& options,
+                                  const std::filesystem::path& output);
+
 // Whether the run's model writes text, in place of a table.
 bool writes_text(const Run& run);
 

@@ -31,6 +31,11 @@ Series curve(const std::string& name, const std::vector<double>& x,
   return series;
 }
 
+// A likelihood may be negative, which no logarithm shows.
+bool goes_below_zero(const std::vector<double>& values) {
+  return std::ranges::any_of(values, [](double value) { return value < 0; });
+}
+
 // The terms that the loss is made of and, where they change, their weights.
 void draw_terms(const History& history, report::Report& report) {
   const bool validated = !history.validation.step.empty();
@@ -38,9 +43,18 @@ void draw_terms(const History& history, report::Report& report) {
   LinePlot terms{.title = "Terms of the loss",
                  .x = {.label = "step"},
                  .y = {.label = "term, without its weight", .log = true}};
+  LinePlot signed_terms{.title = "Terms of the loss that may be negative",
+                        .x = {.label = "step"},
+                        .y = {.label = "term, without its weight"}};
   for (const auto& [name, term] : source.terms) {
     if (name.starts_with(kWeightOf) || name.starts_with(kValueOf)) continue;
-    terms.series.push_back(curve(name, term.step, term.value));
+    auto& plot = goes_below_zero(term.value) ? signed_terms : terms;
+    plot.series.push_back(curve(name, term.step, term.value));
+  }
+  if (!signed_terms.series.empty()) {
+    report.figure("loss-terms-signed", signed_terms,
+                  "Terms that a logarithmic scale cannot show, such as the "
+                  "negative log likelihood of a density.");
   }
   if (!terms.series.empty()) {
     report.figure(
@@ -103,7 +117,9 @@ void draw_history(const History& history, report::Report& report) {
   const auto& [train, validation] = history;
   LinePlot loss{.title = "Loss during training",
                 .x = {.label = "step"},
-                .y = {.label = "loss", .log = true},
+                .y = {.label = "loss",
+                      .log = !goes_below_zero(train.loss) &&
+                             !goes_below_zero(validation.loss)},
                 .series = {curve("training", train.step, train.loss)},
                 .events = events_of(history)};
   if (!validation.step.empty()) {

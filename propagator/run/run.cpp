@@ -6,6 +6,7 @@
 #include "propagator/core/files.h"
 #include "propagator/core/log.h"
 #include "propagator/run/base.h"
+#include "propagator/run/calibration.h"
 #include "propagator/run/simulation.h"
 
 namespace propagator::run {
@@ -59,6 +60,9 @@ Run::Run(const fs::path& folder, const OpenOptions& options)
   }
   set_weights(task, *model_, std::move(weights), path.string());
   model_->eval();
+  if (options.weights == train::Weights::kBest && options.adapter.empty()) {
+    use_calibration_of(*directory_, path, experiment_->task());
+  }
   surrogate_ = task.surrogate(model_, runtime_);
 }
 

@@ -9,6 +9,7 @@
 #include "propagator/core/stopwatch.h"
 #include "propagator/nn/init.h"
 #include "propagator/run/base.h"
+#include "propagator/run/calibration.h"
 #include "propagator/run/log_file.h"
 #include "propagator/run/run_report.h"
 #include "propagator/run/simulation.h"
@@ -242,6 +243,7 @@ Trained train_and_test(const Experiment& experiment,
     trained.tuning = subject.description();
     subject.tuning->release();
   }
+  calibrate_best(experiment, *model, run, trained.best_step);
   test_and_draw(experiment, *model, runtime, run, trained);
   return trained;
 }

@@ -5,6 +5,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <numbers>
 
 namespace propagator::tasks {
 namespace {
@@ -41,6 +42,16 @@ report::Series band_of(const CoverageCurve& curve) {
 double normal_reach(double share) {
   return std::sqrt(2.0) *
          torch::erfinv(torch::tensor(share, torch::kFloat64)).item<double>();
+}
+
+torch::Tensor normal_nll(const torch::Tensor& error,
+                         const torch::Tensor& deviation) {
+  const auto open = deviation > 0;
+  const auto safe = torch::where(open, deviation, torch::ones_like(deviation));
+  const auto each = 0.5 * (error / safe).square() + safe.log() +
+                    0.5 * std::log(2 * std::numbers::pi);
+  const auto counts = open.to(each.scalar_type());
+  return (each * counts).sum() / counts.sum().clamp_min(1);
 }
 
 double coverage_of(const torch::Tensor& deviations, double predicted) {

@@ -16,6 +16,13 @@ double normal_reach(double share);
 // (n) off, the share inside the interval that is to hold `predicted` of them.
 double coverage_of(const torch::Tensor& deviations, double predicted);
 
+// Minus the log likelihood of errors under normal numbers of these deviations,
+//   1/2 (error/deviation)² + log deviation + 1/2 log 2π,
+// averaged over those whose deviation is not 0: the others leave nothing to
+// find. Differentiable in both; works without the host.
+torch::Tensor normal_nll(const torch::Tensor& error,
+                         const torch::Tensor& deviation);
+
 // Of truths that lie just on the edges of regions that are to hold these shares
 // `regions` (n), how many are inside the region of `predicted`.
 double share_within(const torch::Tensor& regions, double predicted);

@@ -1,5 +1,7 @@
 #pragma once
 
+#include <functional>
+
 #include "propagator/core/device.h"
 #include "propagator/core/random.h"
 #include "propagator/nn/token_choice.h"
@@ -23,6 +25,40 @@ class Generating {
                                 const NamedTensors& given, int64_t count,
                                 const RandomStream& stream,
                                 const Runtime& runtime) const = 0;
+};
+
+// Of a task whose models draw whole trajectories that begin as given.
+class Continuing {
+ public:
+  virtual ~Continuing() = default;
+
+  // Rows [begin, begin + rows) of an array that is written.
+  using TakeRows = std::function<void(const std::string& name, int64_t begin,
+                                      const torch::Tensor& rows)>;
+
+  // The first cases of the test as `continue_cases` takes them; the task's data
+  // must be prepared.
+  virtual NamedTensors given_cases(int64_t count) const = 0;
+  // The arrays that `continue_cases` gives, by name, and their shapes.
+  // UsageError if what is given is not what the model takes, or if it draws
+  // nothing.
+  virtual std::map<std::string, std::vector<int64_t>> trajectory_shapes(
+      torch::nn::Module& model, const NamedTensors& given,
+      int64_t count) const = 0;
+  // `count` trajectories of each case, the same for the same stream.
+  virtual void continue_cases(torch::nn::Module& model,
+                              const NamedTensors& given, int64_t count,
+                              const RandomStream& stream,
+                              const Runtime& runtime, const TakeRows& take) = 0;
+};
+
+// Of a task whose models, trained apart, can be used as one.
+class Combining {
+ public:
+  virtual ~Combining() = default;
+  // UsageError if they do not fit together.
+  virtual std::shared_ptr<torch::nn::Module> combine(
+      const std::vector<std::shared_ptr<torch::nn::Module>>& members) const = 0;
 };
 
 // What is asked of a model that writes.

@@ -66,5 +66,31 @@ TEST(TasksCalibration, ThePlotHasTheCurvesAndTheBandOfTheFirst) {
   EXPECT_EQ(band.y[curve.predicted.size() - 1], 100) << "never above all";
 }
 
+// 1/2 z² + log σ + 1/2 log 2π of each; those without a deviation count nothing.
+TEST(TasksCalibration, TheLikelihoodIsThatOfNormalNumbers) {
+  const auto error = torch::tensor({0.3, -2.0, 7.0}, torch::kFloat64);
+  const auto deviation = torch::tensor({0.1, 4.0, 0.0}, torch::kFloat64);
+  const double constant = 0.9189385332046727;
+  const double expected =
+      ((4.5 + std::log(0.1)) + (0.125 + std::log(4.0))) / 2 + constant;
+  EXPECT_NEAR(normal_nll(error, deviation).item<double>(), expected, 1e-12);
+  EXPECT_TRUE(testing::gradient_is_right(
+      [&](const torch::Tensor& x) { return normal_nll(x, deviation); }, error));
+  EXPECT_TRUE(testing::gradient_is_right(
+      [&](const torch::Tensor& x) {
+        return normal_nll(error.slice(0, 0, 2), x);
+      },
+      deviation.slice(0, 0, 2).clone()));
+  // Of given errors the best deviation is their root mean square.
+  const auto best = torch::full(
+      {3}, error.square().mean().sqrt().item<double>(), torch::kFloat64);
+  for (const double factor : {0.9, 1.1}) {
+    EXPECT_LT(normal_nll(error, best).item<double>(),
+              normal_nll(error, factor * best).item<double>());
+  }
+  EXPECT_EQ(
+      normal_nll(error, torch::zeros({3}, torch::kFloat64)).item<double>(), 0);
+}
+
 }  // namespace
 }  // namespace propagator::tasks

@@ -174,6 +174,9 @@ Evaluation Forecast::evaluate(torch::nn::Module& model, data::Split split) {
   result["baselines"]["last frame kept"] = kept.numbers(visible);
   if (data_->is_heat()) heat.add_to(result, cases, visible);
   const ShownFrames shown(visible, plate_.frames);
+  if (forecaster.predicts_variance()) {
+    result["spread"] = measure_coverage(forecaster, split);
+  }
   result["split"] = config::name_of(split);
   result["cases"] = cases;
   result["protocol"] = config::name_of(eval_options_.protocol);

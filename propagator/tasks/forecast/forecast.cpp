@@ -6,6 +6,7 @@
 
 #include "propagator/core/error.h"
 #include "propagator/core/log.h"
+#include "propagator/tasks/calibration.h"
 #include "propagator/tasks/loss_weight.h"
 
 namespace propagator::tasks {
@@ -40,6 +41,12 @@ void ForecastLossOptions::describe(config::Schema& s) {
           loss_weight("weight of the visible frames, the initial condition"));
   s.field("correlation", correlation,
           loss_weight("weight of 1 - correlation of each frame"));
+  s.field("frames", frames,
+          {.help = "how frames count: mse, or heteroscedastic, by the "
+                   "likelihood with a variance that the network predicts at "
+                   "each node",
+           .role = config::Role::kModel,
+           .later = true});
   s.field("physics_units", physics_units,
           {.help = "rate: the residual is per second, as in the heat-plate "
                    "paper; step: it is per time step"});
@@ -62,6 +69,23 @@ void ForecastEvalOptions::describe(config::Schema& s) {
   s.field("stride", stride,
           {.help = "frames that the published protocol replaces in each pass",
            .min = 1});
+  s.field("calibration", calibration,
+          {.help = "factor of predicted deviations, such that 90 % of the "
+                   "validation cases' nodes are inside their interval: none, "
+                   "one overall, or one for each frame",
+           .later = true});
+  s.field("draws", draws,
+          {.help = "trajectories drawn of a case to find the spread of an "
+                   "autoregressive model",
+           .min = 2,
+           .max = 100000,
+           .memory = true,
+           .later = true});
+  s.field("drawn_cases", drawn_cases,
+          {.help = "cases of validation and of test that an autoregressive "
+                   "model draws trajectories of; 0 takes all",
+           .min = 0,
+           .later = true});
 }
 
 Forecast::Forecast(std::unique_ptr<models::ForecasterOptions> model)
@@ -89,6 +113,26 @@ void Forecast::validate() {
                       "only be tested on the truth",
                       "set eval.protocol=published or model.inputs=honest");
   }
+  if (predicts_variance() && mode() != "honest") {
+    throw ConfigError("loss.frames",
+                      "expected mse: the variance of a forecast that is given "
+                      "the truth says nothing",
+                      "set model.inputs=honest and eval.protocol=honest");
+  }
+}
+
+std::vector<config::UnusedOption> Forecast::unused_options() const {
+  if (!predicts_variance()) {
+    const char* why = "loss.frames=mse predicts no variance";
+    return {{"eval.calibration", why},
+            {"eval.draws", why},
+            {"eval.drawn_cases", why}};
+  }
+  if (model_options_->autoregressive()) return {};
+  const char* why =
+      "deviations of a model that gives all frames at once are "
+      "known without drawing";
+  return {{"eval.draws", why}, {"eval.drawn_cases", why}};
 }
 
 std::string Forecast::mode() const {
@@ -98,7 +142,7 @@ std::string Forecast::mode() const {
 }
 
 models::FieldShape Forecast::shape() const {
-  return {plate_.frames, plate_.rows, plate_.cols};
+  return {plate_.frames, plate_.rows, plate_.cols, predicts_variance()};
 }
 
 void Forecast::prepare(int64_t seed, const Runtime& runtime) {
@@ -114,7 +158,13 @@ void Forecast::prepare(int64_t seed, const Runtime& runtime) {
 }
 
 std::shared_ptr<torch::nn::Module> Forecast::make_model() const {
-  return model_options_->make(shape());
+  auto model = model_options_->make(shape());
+  if (predicts_variance() && !model->predicts_variance()) {
+    throw ConfigError(
+        "loss.frames",
+        fmt::format("expected mse: {} predicts no variance", model_name_));
+  }
+  return model;
 }
 
 void Forecast::calibrate(torch::nn::Module& model) {
@@ -181,14 +231,21 @@ train::Loss Forecast::loss(torch::nn::Module& model, data::Split split,
                            const torch::Tensor& positions) {
   auto& forecaster = as_forecaster(model);
   const auto batch = data_->batch(split, positions);
-  const auto prediction =
-      forecaster.forward(batch.frames, batch.alpha).to(batch.frames.dtype());
+  const auto type = batch.frames.scalar_type();
+  const auto spread =
+      predicts_variance()
+          ? forecaster.spread(batch.frames, batch.alpha)
+          : models::FrameSpread{forecaster.forward(batch.frames, batch.alpha),
+                                {}};
+  const auto prediction = spread.mean.to(type);
   const auto inputs = loss_inputs(
       prediction, batch, loss_options_.physics_units, forecaster.visible());
   const bool heat = data_->is_heat();
+  // Where there is a variance, the likelihood is in the place of the error.
   const kernels::PlateLossWeights weights{
-      loss_options_.mse, heat ? loss_options_.physics : 0,
-      heat ? loss_options_.boundary : 0, loss_options_.initial};
+      predicts_variance() ? 0 : loss_options_.mse,
+      heat ? loss_options_.physics : 0, heat ? loss_options_.boundary : 0,
+      loss_options_.initial};
   const bool published =
       heat && loss_options_.normalisation == Normalisation::kPublished;
   const auto plate = published
@@ -200,6 +257,12 @@ train::Loss Forecast::loss(torch::nn::Module& model, data::Split split,
     loss.terms.push_back({"boundary", weights.boundary, plate.terms[2]});
   }
   loss.terms.push_back({"initial", weights.initial, plate.terms[3]});
+  if (predicts_variance()) {
+    const auto term =
+        normal_nll(prediction - batch.frames, spread.deviation.to(type));
+    loss.total = loss.total + loss_options_.mse * term;
+    loss.terms.push_back({"nll", loss_options_.mse, term.detach()});
+  }
   if (loss_options_.correlation > 0) {
     const auto term = decorrelation(prediction, batch.frames);
     loss.total = loss.total + loss_options_.correlation * term;

@@ -3,8 +3,11 @@
 #include "propagator/data/plate_dataset.h"
 #include "propagator/kernels/plate_loss.h"
 #include "propagator/models/forecaster.h"
+#include "propagator/tasks/calibrated.h"
 #include "propagator/tasks/drawing.h"
 #include "propagator/tasks/explainable.h"
+#include "propagator/tasks/forecast/spread.h"
+#include "propagator/tasks/generating.h"
 #include "propagator/tasks/registry.h"
 
 namespace propagator::tasks {
@@ -12,6 +15,12 @@ namespace propagator::tasks {
 enum class PhysicsUnits { kRate, kStep };
 enum class Normalisation { kNone, kPublished };
 enum class Protocol { kHonest, kPublished };
+// How frames count: by their mean square error, or by the likelihood of normal
+// numbers whose variance the network predicts at each node.
+enum class FrameLoss { kMse, kHeteroscedastic };
+// By what predicted deviations are multiplied, so that validation cases are
+// covered as they should be: nothing, one number, or one for each frame.
+enum class SpreadScale { kNone, kOverall, kFrame };
 
 // The weights of the loss, mse + physics + boundary + initial (+ correlation).
 struct ForecastLossOptions {
@@ -20,6 +29,7 @@ struct ForecastLossOptions {
   double boundary = 0.1;
   double initial = 0.1;
   double correlation = 0;
+  FrameLoss frames = FrameLoss::kMse;
   PhysicsUnits physics_units = PhysicsUnits::kRate;
   Normalisation normalisation = Normalisation::kNone;
 
@@ -31,6 +41,9 @@ struct ForecastEvalOptions {
   int64_t cases = 0;
   Protocol protocol = Protocol::kHonest;
   int64_t stride = 5;
+  SpreadScale calibration = SpreadScale::kFrame;
+  int64_t draws = 32;
+  int64_t drawn_cases = 64;
 
   void describe(config::Schema& schema);
 };
@@ -51,12 +64,16 @@ struct ShownFrames {
 class Forecast : public Task,
                  public Drawing,
                  public Explainable,
-                 public DataWriter {
+                 public DataWriter,
+                 public Calibrated,
+                 public Continuing,
+                 public Combining {
  public:
   explicit Forecast(std::unique_ptr<models::ForecasterOptions> model);
 
   void describe(config::Schema& schema) override;
   void validate() override;
+  std::vector<config::UnusedOption> unused_options() const override;
   std::string mode() const override;
   std::vector<std::string> metric_names() const override;
   void prepare(int64_t seed, const Runtime& runtime) override;
@@ -89,6 +106,21 @@ class Forecast : public Task,
                          const Runtime& runtime,
                          const std::string& note) const override;
 
+  NamedTensors measure_calibration(torch::nn::Module& model) override;
+  void use_calibration(const NamedTensors& measured) override;
+
+  NamedTensors given_cases(int64_t count) const override;
+  std::map<std::string, std::vector<int64_t>> trajectory_shapes(
+      torch::nn::Module& model, const NamedTensors& given,
+      int64_t count) const override;
+  void continue_cases(torch::nn::Module& model, const NamedTensors& given,
+                      int64_t count, const RandomStream& stream,
+                      const Runtime& runtime, const TakeRows& take) override;
+
+  std::shared_ptr<torch::nn::Module> combine(
+      const std::vector<std::shared_ptr<torch::nn::Module>>& members)
+      const override;
+
   const physics::HeatPlateOptions& plate() const { return plate_; }
 
  private:
@@ -115,6 +147,22 @@ class Forecast : public Task,
   NamedTensors test_path(models::Forecaster& model,
                          const data::PlateBatch& cases) const;
 
+  bool predicts_variance() const {
+    return loss_options_.frames == FrameLoss::kHeteroscedastic;
+  }
+  // What a checkpoint came with, or, of another model, measured now.
+  Spread spread_of(models::Forecaster& model);
+  Spread measure_spread(models::Forecaster& model);
+  torch::Tensor scale_of(models::Forecaster& model,
+                         const std::vector<ErrorModes>& modes);
+  DrawOptions draw_options(int64_t first_case) const;
+  // Cases of a split whose spread is measured.
+  int64_t spread_cases(data::Split split, bool autoregressive) const;
+  // How often the truth is inside the intervals that are predicted.
+  nlohmann::json measure_coverage(models::Forecaster& model, data::Split split);
+  void draw_bands(torch::nn::Module& model, const Evaluation* evaluation,
+                  report::Report& report);
+
   report::Axis x_axis() const;
   report::Axis y_axis() const;
 
@@ -125,8 +173,15 @@ class Forecast : public Task,
   ForecastLossOptions loss_options_;
   ForecastEvalOptions eval_options_;
   std::unique_ptr<data::PlateDataset> data_;
-  Runtime runtime_;  // of the data
+  Runtime runtime_;               // of the data
+  std::optional<Spread> spread_;  // of the run's own model
 };
+
+// UsageError unless they are cases (N, frames, rows, cols) with as many frames
+// as a model is given, at least; and a positive number of each case.
+void expect_first_frames(const torch::Tensor& fields,
+                         const models::FieldShape& shape, int64_t visible);
+void expect_alpha(const torch::Tensor& alpha, int64_t cases);
 
 TaskKind forecast_kind();
 
@@ -146,6 +201,20 @@ struct Names<tasks::Normalisation> {
   using enum tasks::Normalisation;
   static constexpr std::pair<tasks::Normalisation, const char*> all[] = {
       {kNone, "none"}, {kPublished, "published"}};
+};
+
+template <>
+struct Names<tasks::FrameLoss> {
+  using enum tasks::FrameLoss;
+  static constexpr std::pair<tasks::FrameLoss, const char*> all[] = {
+      {kMse, "mse"}, {kHeteroscedastic, "heteroscedastic"}};
+};
+
+template <>
+struct Names<tasks::SpreadScale> {
+  using enum tasks::SpreadScale;
+  static constexpr std::pair<tasks::SpreadScale, const char*> all[] = {
+      {kNone, "none"}, {kOverall, "overall"}, {kFrame, "frame"}};
 };
 
 template <>

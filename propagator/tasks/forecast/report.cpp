@@ -68,6 +68,7 @@ void draw_panels(const report::FieldSeries& series, const ShownFrames& shown,
 constexpr const char* kMse = "MSE";
 constexpr const char* kHiddenMse = "MSE, hidden frames";
 constexpr const char* kTotalLoss = "total loss";
+constexpr const char* kCoverageOff = "coverage of 90 %, points off";
 
 std::string name_of_frame(int64_t frame) {
   return fmt::format("MSE, frame {}", frame);
@@ -140,6 +141,34 @@ void add_rows(const std::string& ours, const json& r, Evaluation& evaluation) {
       "frame; alpha fitted: by least squares on the given frames");
 }
 
+// How far 90 % intervals are from holding 90 %, in points of per cent.
+double points_off(const json& spread) {
+  return 100 * std::abs(spread.at("coverage").at("90").get<double>() - 0.9);
+}
+
+void remark_on_spread(const json& spread, Evaluation& evaluation) {
+  const auto percent = [&](const char* key, const char* interval) {
+    return 100 * spread.at(key).at(interval).get<double>();
+  };
+  evaluation.remarks.push_back(fmt::format(
+      "intervals of 50, 90 and 95 % hold {:.1f}, {:.1f} and {:.1f} % of the "
+      "nodes of {} cases ({:.1f}, {:.1f} and {:.1f} % before they are scaled "
+      "by validation cases)",
+      percent("coverage", "50"), percent("coverage", "90"),
+      percent("coverage", "95"), spread.at("cases").get<int64_t>(),
+      percent("coverage_uncalibrated", "50"),
+      percent("coverage_uncalibrated", "90"),
+      percent("coverage_uncalibrated", "95")));
+  auto mean =
+      fmt::format("the 90 % interval of the mean over all nodes holds {:.1f} %",
+                  percent("coverage_of_mean", "90"));
+  if (spread.contains("coverage_of_mean_independent")) {
+    mean += fmt::format(", {:.1f} % if errors of nodes were independent",
+                        percent("coverage_of_mean_independent", "90"));
+  }
+  evaluation.remarks.push_back(mean);
+}
+
 LinePlot errors_of_frames(const std::string& ours, const json& r) {
   LinePlot plot{
       .title = "Error of each frame",
@@ -192,12 +221,14 @@ std::vector<std::string> Forecast::metric_names() const {
   const auto model = make_model();
   const ShownFrames shown(models::as_forecaster(*model).visible(),
                           plate_.frames);
-  return {kMse,
-          kHiddenMse,
-          name_of_frame(shown.early),
-          name_of_frame(shown.middle),
-          name_of_frame(shown.late),
-          kTotalLoss};
+  std::vector<std::string> names{kMse,
+                                 kHiddenMse,
+                                 name_of_frame(shown.early),
+                                 name_of_frame(shown.middle),
+                                 name_of_frame(shown.late),
+                                 kTotalLoss};
+  if (predicts_variance()) names.emplace_back(kCoverageOff);
+  return names;
 }
 
 Evaluation Forecast::present(json numbers) const {
@@ -219,6 +250,11 @@ Evaluation Forecast::present(json numbers) const {
                         {frame(2), numbers.at("mse_late")}};
   if (numbers.contains("total_loss")) {
     evaluation.metrics.push_back({kTotalLoss, numbers.at("total_loss")});
+  }
+  if (numbers.contains("spread")) {
+    const auto& spread = numbers.at("spread");
+    remark_on_spread(spread, evaluation);
+    evaluation.metrics.push_back({kCoverageOff, points_off(spread)});
   }
   for (auto& metric : evaluation.metrics) {
     if (paper && has_published_sizes() && metric.name == paper->name) {
@@ -283,6 +319,7 @@ void Forecast::draw(torch::nn::Module& model, const Evaluation* evaluation,
   }
   const auto series = *fields(model, data::Split::kTest, 0, cases);
   draw_panels(series, shown, report);
+  draw_bands(model, evaluation, report);
   report.animation(series, {0}, "animation",
                    "The first case over time: truth, prediction and error.");
   report.text(

@@ -15,11 +15,12 @@ class ForecastSurrogate : public Surrogate {
  public:
   ForecastSurrogate(std::shared_ptr<torch::nn::Module> model,
                     const models::FieldShape& shape, int64_t batch,
-                    const Runtime& runtime)
+                    const Tensor& scale, const Runtime& runtime)
       : model_(std::move(model)),
         forecaster_(models::as_forecaster(*model_)),
         shape_(shape),
         batch_(batch),
+        scale_(scale),
         runtime_(runtime),
         uses_alpha_(forecaster_.uses_alpha()) {
     model_->eval();
@@ -33,17 +34,21 @@ class ForecastSurrogate : public Surrogate {
                       "diffusivity of each case");
   }
   std::vector<Port> outputs() const override {
-    return with_alpha({"fields",
-                       {-1, shape_.frames, shape_.rows, shape_.cols},
-                       "all frames, the given ones first"},
-                      "as given");
+    const std::vector<int64_t> frames{-1, shape_.frames, shape_.rows,
+                                      shape_.cols};
+    auto ports = with_alpha(
+        {"fields", frames, "all frames, the given ones first"}, "as given");
+    if (scale_.defined()) {
+      ports.push_back({"deviation", frames, "standard deviation of each node"});
+    }
+    return ports;
   }
 
   NamedTensors apply(const NamedTensors& inputs) const override {
     const torch::NoGradGuard no_grad;
     const PrecisionScope scope(runtime_);
     const auto given = data::tensor_named(inputs, "fields");
-    expect_fields(given);
+    expect_first_frames(given, shape_, forecaster_.visible());
     const int64_t cases = given.size(0);
     const auto alpha =
         uses_alpha_ ? data::tensor_named(inputs, "alpha").to(runtime_.options())
@@ -51,6 +56,7 @@ class ForecastSurrogate : public Surrogate {
     if (uses_alpha_) expect_alpha(alpha, cases);
     auto fields = torch::empty({cases, shape_.frames, shape_.rows, shape_.cols},
                                runtime_.options().device(torch::kCPU));
+    auto deviation = scale_.defined() ? torch::empty_like(fields) : Tensor();
     Progress progress("predicting", cases * shape_.frames);
     for (int64_t n = 0; n < cases; n += batch_) {
       const int64_t count = std::min(batch_, cases - n);
@@ -70,9 +76,16 @@ class ForecastSurrogate : public Surrogate {
             "are the values like those the model was trained on?");
       }
       fields.narrow(0, n, count).copy_(answer);
+      if (!deviation.defined()) continue;
+      auto said =
+          forecaster_.spread(first, alpha.narrow(0, n, count)).deviation *
+          scale_.to(runtime_.options()).view({1, -1, 1, 1});
+      said.narrow(1, 0, forecaster_.visible()).zero_();
+      deviation.narrow(0, n, count).copy_(said);
     }
     NamedTensors answers{{"fields", fields}};
     if (uses_alpha_) answers["alpha"] = alpha.cpu();
+    if (deviation.defined()) answers["deviation"] = deviation;
     return answers;
   }
 
@@ -81,31 +94,6 @@ class ForecastSurrogate : public Surrogate {
     std::vector<Port> ports{std::move(fields)};
     if (uses_alpha_) ports.push_back({"alpha", {-1}, meaning});
     return ports;
-  }
-
-  void expect_fields(const Tensor& fields) const {
-    const auto got = fields.sizes();
-    if (got.size() == 4 && got[0] > 0 && got[1] >= forecaster_.visible() &&
-        got[2] == shape_.rows && got[3] == shape_.cols) {
-      return;
-    }
-    throw UsageError(
-        fmt::format("expected 'fields' of shape (N > 0, at least {}, {}, {}), "
-                    "got ({})",
-                    forecaster_.visible(), shape_.rows, shape_.cols,
-                    fmt::join(got, ", ")),
-        "the first axis is cases, the second time");
-  }
-
-  static void expect_alpha(const Tensor& alpha, int64_t cases) {
-    if (alpha.dim() != 1 || alpha.size(0) != cases) {
-      throw UsageError(fmt::format("expected 'alpha' of shape ({}), got ({})",
-                                   cases, fmt::join(alpha.sizes(), ", ")));
-    }
-    const auto good = torch::logical_and(torch::isfinite(alpha), alpha > 0);
-    if (!good.all().item<bool>()) {
-      throw UsageError("expected every alpha to be positive");
-    }
   }
 
   static void expect_finite(const Tensor& frames, int64_t first) {
@@ -120,16 +108,49 @@ class ForecastSurrogate : public Surrogate {
   models::Forecaster& forecaster_;
   models::FieldShape shape_;
   int64_t batch_;
+  Tensor scale_;  // (T) of deviations; undefined where none are given
   Runtime runtime_;
   bool uses_alpha_;  // or was trained without
 };
 
 }  // namespace
 
+void expect_first_frames(const Tensor& fields, const models::FieldShape& shape,
+                         int64_t visible) {
+  const auto got = fields.sizes();
+  if (got.size() == 4 && got[0] > 0 && got[1] >= visible &&
+      got[2] == shape.rows && got[3] == shape.cols) {
+    return;
+  }
+  throw UsageError(
+      fmt::format("expected 'fields' of shape (N > 0, at least {}, {}, {}), "
+                  "got ({})",
+                  visible, shape.rows, shape.cols, fmt::join(got, ", ")),
+      "the first axis is cases, the second time");
+}
+
+void expect_alpha(const Tensor& alpha, int64_t cases) {
+  if (alpha.dim() != 1 || alpha.size(0) != cases) {
+    throw UsageError(fmt::format("expected 'alpha' of shape ({}), got ({})",
+                                 cases, fmt::join(alpha.sizes(), ", ")));
+  }
+  const auto good = torch::logical_and(torch::isfinite(alpha), alpha > 0);
+  if (!good.all().item<bool>()) {
+    throw UsageError("expected every alpha to be positive");
+  }
+}
+
 std::unique_ptr<Surrogate> Forecast::surrogate(
     std::shared_ptr<torch::nn::Module> model, const Runtime& runtime) const {
-  return std::make_unique<ForecastSurrogate>(std::move(model), shape(),
-                                             eval_options_.batch, runtime);
+  // Those of an autoregressive model are known from drawn trajectories alone.
+  Tensor scale;
+  if (auto& forecaster = models::as_forecaster(*model);
+      forecaster.predicts_variance() && !forecaster.autoregressive()) {
+    const bool own = forecaster.members().size() == 1;
+    scale = own && spread_ ? spread_->scale : torch::ones({plate_.frames});
+  }
+  return std::make_unique<ForecastSurrogate>(
+      std::move(model), shape(), eval_options_.batch, scale, runtime);
 }
 
 }  // namespace propagator::tasks
