@@ -77,8 +77,6 @@ int write_trajectories(const run::Run& run, GenerateCommand& o) {
   run::TrajectoryOptions options{
       .seed = o.table.seed, .cases = o.cases, .given = o.table.given};
   options.count = o.count.value_or(options.count);
-  // Of an ensemble validation cases say how far its members can be trusted.
-  if (options.given.empty() || !o.ensemble.empty()) run.prepare_data();
   std::optional<run::Ensemble> ensemble;
   if (!o.ensemble.empty()) {
     ensemble.emplace(run,

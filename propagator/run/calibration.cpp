@@ -26,7 +26,8 @@ void calibrate_best(const Experiment& experiment, torch::nn::Module& model,
   if (measured.empty()) return;
   write_file_atomically(
       calibration_file(run),
-      data::to_safetensors({measured, {{kStep, fmt::format("{}", best_step)}}}));
+      data::to_safetensors(
+          {measured, {{kStep, fmt::format("{}", best_step)}}}));
 }
 
 void use_calibration_of(const train::RunDirectory& run,

@@ -5,8 +5,8 @@
 namespace propagator::run {
 
 // What a task measured of a run's best weights on validation cases
-// (tasks/calibrated.h), in the run's folder: calibration.safetensors. It says of
-// which step the weights are.
+// (tasks/calibrated.h), in the run's folder: calibration.safetensors. It says
+// of which step the weights are.
 
 // Measures and writes it, where the task has anything to measure.
 void calibrate_best(const Experiment& experiment, torch::nn::Module& model,

@@ -9,6 +9,7 @@
 #include "propagator/core/error.h"
 #include "propagator/data/named_table.h"
 #include "propagator/data/tensor_file.h"
+#include "propagator/tasks/calibrated.h"
 
 namespace propagator::run {
 namespace {
@@ -102,6 +103,14 @@ std::string generate_trajectories(const Run& run, torch::nn::Module& model,
     throw UsageError("[generate] expected one trajectory of one case at least");
   }
   data::written_format(output);  // before the work
+  // Validation cases say how far deviations can be trusted, unless that is
+  // known; of an ensemble it is not.
+  const auto* calibrated =
+      dynamic_cast<tasks::Calibrated*>(&run.experiment().task());
+  if (options.given.empty() || &model != &run.model() ||
+      (calibrated != nullptr && !calibrated->is_calibrated())) {
+    run.prepare_data();
+  }
   const RuntimeScope scope(run.runtime(), run.experiment().run().threads);
   const bool file = !options.given.empty();
   const auto given = file ? read_first_frames(run, options.given)

@@ -9,7 +9,8 @@
 namespace propagator::train {
 
 // runs/<name>/: config.yaml as resolved, metrics.jsonl, log.txt, checkpoints/,
-// result.json, report.html with figures/, explain.json. One process at a time
+// calibration.safetensors where a task measures one, result.json, report.html
+// with figures/, explain.json. One process at a time
 // may train in it.
 class RunDirectory {
  public:

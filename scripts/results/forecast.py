@@ -18,6 +18,7 @@ CONFIGURATIONS = [
     ("base-block-52", "base, 52 × 52 nodes", False),
     ("base-block-104", "base, 104 × 104 nodes", False),
     ("quick", "base", False),
+    ("quick-bands", "base, 16 × 16 nodes", False),
     ("tiny", "base, 8 × 8 nodes", False),
 ]
 
@@ -52,6 +53,8 @@ def forecast_rows():
                     "command")
     for _, row in load("forecast"):
         r = row["result"]
+        if "spread" in r:
+            continue  # its metric is another
         best = min(b["mse_hidden"] for b in r["baselines"].values())
         yield (f"| {row['row']} | {row['mode']} | {with_paper(row, 'MSE', r['mse'])} "
                f"| {with_paper(row, 'total loss', r.get('total_loss'))} "
@@ -60,6 +63,49 @@ def forecast_rows():
                f"| {r['leak_audit']['leaks']} | {propagator_errors(r)} "
                f"| {row['seconds']:.0f} s | {place(row)} "
                f"| `{row['command']}` |")
+
+
+def bands_rows():
+    """Rows with a predicted variance; nothing while there is none."""
+    rows = [row for _, row in load("forecast") if "spread" in row["result"]]
+    if not rows:
+        return
+
+    def percent(shares):
+        return " / ".join(f"{100 * shares[size]:.1f}" for size in ("50", "90", "95"))
+
+    yield from head("row", "inside 50 / 90 / 95 % (%)", "before scaling (%)",
+                    "mean over nodes (%)", "the same, nodes independent (%)",
+                    "points off 90 %", "seeds", "spread", "second test", "band",
+                    "test MSE", "leaks", "training", PLACE, "command")
+    for row in rows:
+        r = row["result"]
+        s = r["spread"]
+        alone = s.get("coverage_of_mean_independent")
+        yield (f"| {row['row']} | {percent(s['coverage'])} "
+               f"| {percent(s['coverage_uncalibrated'])} "
+               f"| {percent(s['coverage_of_mean'])} "
+               f"| {percent(alone) if alone else '-'} "
+               f"| {row['value']:.2f} | {seeds(row)} | {spread(row)} "
+               f"| {second_test(row)} | {band(row)} | {r['mse']:.2e} "
+               f"| {r['leak_audit']['leaks']} | {row['seconds']:.0f} s "
+               f"| {place(row)} | `{row['command']}` |")
+
+
+def bands_section():
+    rows = list(bands_rows())
+    if not rows:
+        return []
+    return [
+        "## Forecasts with bands",
+        "",
+        *rows,
+        "",
+        "Shares of nodes of hidden frames of the test inside the intervals that are predicted for them, which validation",
+        "cases have scaled ([forecast.md](forecast.md#how-far-off-it-may-be)); and shares of frames whose mean over all nodes",
+        "is inside its own. The metric of such a row is by how many points the 90 % interval misses 90 %.",
+        "",
+    ]
 
 
 def claim(row, in_paper):
@@ -151,6 +197,7 @@ def section():
         "second test is the same metric on plates of another seed, which were drawn after all recipes were chosen.",
         "Hidden frames are those that the model has to predict; baselines are given the visible ones.",
         "",
+        *bands_section(),
         "## Precision",
         "",
         "`forecast/base-block` with 10 epochs of Adam. In bf16 layers run as plain operations; the other",

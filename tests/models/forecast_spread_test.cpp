@@ -1,6 +1,5 @@
 #include <torch/utils.h>
 
-
 #include "propagator/core/error.h"
 #include "propagator/models/forecast_ensemble.h"
 #include "propagator/models/heat_former.h"
@@ -69,16 +68,15 @@ TEST(ModelsForecastSpread, TheMeanIsTheForecastOfTheModelWithout) {
       item.value().copy_(theirs[item.key()]);
     }
     const auto spread = with->spread(two_plates(), kTwoAlphas);
-    EXPECT_TRUE(torch::equal(spread.mean,
-                             without.forward(two_plates(), kTwoAlphas)));
+    EXPECT_TRUE(
+        torch::equal(spread.mean, without.forward(two_plates(), kTwoAlphas)));
     EXPECT_TRUE(
         torch::equal(spread.mean, with->forward(two_plates(), kTwoAlphas)));
     const bool scaled = options.predicts == Predicts::kScaledChange;
     const auto corner = spread.deviation.select(2, 0).select(2, 0);
     EXPECT_EQ(corner.eq(0).all().item<bool>(), scaled);
-    EXPECT_TRUE((spread.deviation.slice(1, 3).slice(3, 1) > 0)
-                    .all()
-                    .item<bool>());
+    EXPECT_TRUE(
+        (spread.deviation.slice(1, 3).slice(3, 1) > 0).all().item<bool>());
   }
 }
 
@@ -129,8 +127,8 @@ TEST(ModelsForecastSpread, CachedDrawsEqualThoseOfWholePasses) {
     EXPECT_TRUE(torch::equal(drawn.narrow(1, 0, 3), first));
     const auto [mean, deviation] = model->spread(drawn, kTwoAlphas);
     for (int64_t t = 3; t < 12; ++t) {
-      const auto expected = mean.narrow(1, t, 1) +
-                            deviation.narrow(1, t, 1) * noise_of(t);
+      const auto expected =
+          mean.narrow(1, t, 1) + deviation.narrow(1, t, 1) * noise_of(t);
       EXPECT_TRUE(near(drawn.narrow(1, t, 1), expected, {1e-9, 1e-10})) << t;
     }
     const auto still = model->draw(first, kTwoAlphas, [](int64_t) {
@@ -162,10 +160,9 @@ TEST(ModelsForecastSpread, AnEnsembleIsTheMixtureOfItsMembers) {
   const auto a = one->spread(first, kTwoAlphas);
   const auto b = two->spread(first, kTwoAlphas);
   const auto all = both.spread(first, kTwoAlphas);
-  const auto second_moment =
-      (a.mean.square() + a.deviation.square() + b.mean.square() +
-       b.deviation.square()) /
-      2;
+  const auto second_moment = (a.mean.square() + a.deviation.square() +
+                              b.mean.square() + b.deviation.square()) /
+                             2;
   EXPECT_TRUE(near(all.mean, (a.mean + b.mean) / 2, kFloat64));
   EXPECT_TRUE(near(all.deviation.square(), second_moment - all.mean.square(),
                    {1e-10, 1e-12}));
@@ -190,8 +187,9 @@ TEST(ModelsForecastSpread, EnsemblesRefuseWhatDoesNotFit) {
   more.visible = 4;
   EXPECT_NE(refused(spread_model(more)).find("is given 4 frames"),
             std::string::npos);
-  EXPECT_NE(thrown<UsageError>([&] { ForecastEnsemble({block}); })
-                .find("two members"),
+  EXPECT_NE(thrown<UsageError>([&] {
+              ForecastEnsemble({block});
+            }).find("two members"),
             std::string::npos);
 }
 

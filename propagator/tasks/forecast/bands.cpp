@@ -70,8 +70,8 @@ void draw_centre(const ShownSpread& shown, int64_t index,
                 "with the band that is to hold the truth nine times of ten.");
   const auto zero = torch::zeros_like(mean);
   LinePlot errors{
-      .title = fmt::format("Truth - forecast in the middle, test case {}",
-                           index),
+      .title =
+          fmt::format("Truth - forecast in the middle, test case {}", index),
       .x = {.label = "frame"},
       .y = {.label = quantity},
       .series = {{"truth - forecast", frames, report::numbers(truth - mean)}},
@@ -80,9 +80,8 @@ void draw_centre(const ShownSpread& shown, int64_t index,
                 band_of("50 %", 0.5, 0.25, zero, deviation)}};
   const auto drawn = at(shown.drawn);  // (K, T)
   for (int64_t k = 0; k < drawn.size(0); ++k) {
-    errors.series.push_back(
-        {fmt::format("drawn {} - forecast", k + 1), frames,
-         report::numbers(drawn[k] - mean)});
+    errors.series.push_back({fmt::format("drawn {} - forecast", k + 1), frames,
+                             report::numbers(drawn[k] - mean)});
   }
   report.figure(fmt::format("band-errors-{}", index), errors,
                 "The same without the forecast: the error, the bands that are "
@@ -146,10 +145,11 @@ void draw_coverage(const json& spread, report::Report& report) {
       spread.at("coverage_per_frame_uncalibrated").at("90"), Style::kPoints);
   report.figure(
       "coverage-per-frame", plot,
-      fmt::format("How many nodes of {} test cases lie inside the intervals "
-                  "that are predicted for them; dashed: how many should. Scaled "
-                  "by what validation cases say, and 90 % before that.",
-                  spread.at("cases").get<int64_t>()));
+      fmt::format(
+          "How many nodes of {} test cases lie inside the intervals "
+          "that are predicted for them; dashed: how many should. Scaled "
+          "by what validation cases say, and 90 % before that.",
+          spread.at("cases").get<int64_t>()));
 }
 
 }  // namespace

@@ -2,6 +2,7 @@
 
 #include <cmath>
 
+#include "propagator/core/error.h"
 #include "propagator/core/progress.h"
 #include "propagator/tasks/calibration.h"
 #include "propagator/tasks/forecast/forecast.h"
@@ -46,9 +47,8 @@ class Coverage {
       return x.slice(1, visible_).to(torch::kFloat64);
     };
     const auto error = hidden(truth) - hidden(said.mean);
-    const auto scale = scale_.slice(0, visible_)
-                           .to(error.options())
-                           .view({1, -1, 1, 1});
+    const auto scale =
+        scale_.slice(0, visible_).to(error.options()).view({1, -1, 1, 1});
     const auto raw = hidden(said.deviation);
     const auto open = (raw > 0).to(torch::kFloat64);
     const auto per_frame = [](const Tensor& x) {
@@ -152,10 +152,25 @@ void Forecast::use_calibration(const NamedTensors& measured) {
 
 Spread Forecast::spread_of(Forecaster& model) {
   const bool own = model.members().size() == 1;
-  return own && spread_ ? *spread_ : measure_spread(model);
+  auto spread = own && spread_ ? *spread_ : measure_spread(model);
+  spread.scale = chosen_scale(spread, model.visible());
+  return spread;
+}
+
+Tensor Forecast::chosen_scale(const Spread& spread, int64_t visible) const {
+  if (eval_options_.calibration == SpreadScale::kFrame) return spread.scale;
+  auto scale = torch::ones({plate_.frames}, torch::kFloat64);
+  if (eval_options_.calibration == SpreadScale::kOverall) {
+    scale.slice(0, visible).fill_(spread.overall);
+  }
+  return scale;
 }
 
 Spread Forecast::measure_spread(Forecaster& model) {
+  if (!data_) {
+    throw UsageError("[forecast] these weights were not calibrated yet",
+                     "prepare the run's data first");
+  }
   const torch::NoGradGuard no_grad;
   const PrecisionScope scope(runtime_);
   const auto members = model.members();
@@ -185,18 +200,15 @@ Spread Forecast::measure_spread(Forecaster& model) {
     }
     spread.members.push_back(unit_modes(z).scaled(size));
   }
-  spread.scale = scale_of(model, spread.members);
+  measure_scale(model, spread);
   return spread;
 }
 
-Tensor Forecast::scale_of(Forecaster& model,
-                          const std::vector<ErrorModes>& modes) {
-  auto scale = torch::ones({plate_.frames}, torch::kFloat64);
-  if (eval_options_.calibration == SpreadScale::kNone) return scale;
+void Forecast::measure_scale(Forecaster& model, Spread& spread) {
   const int64_t each = plate_.frames * plate_.rows * plate_.cols;
-  const int64_t cases = std::min(
-      {spread_cases(data::Split::kValidation, model.autoregressive()),
-       kMostCases, std::max(kFewestCases, kMostNumbers / each)});
+  const int64_t cases =
+      std::min({spread_cases(data::Split::kValidation, model.autoregressive()),
+                kMostCases, std::max(kFewestCases, kMostNumbers / each)});
   const int64_t visible = model.visible();
   std::vector<Tensor> parts;
   Progress progress("scaling", cases);
@@ -208,7 +220,7 @@ Tensor Forecast::scale_of(Forecaster& model,
     const int64_t count = std::min(step, cases - n);
     const auto batch = data_->range(data::Split::kValidation, n, count);
     const auto said =
-        predictive(model, modes, batch.frames.narrow(1, 0, visible),
+        predictive(model, spread.members, batch.frames.narrow(1, 0, visible),
                    batch.alpha, draw_options(n));
     const auto safe = said.deviation.clamp_min(1e-30);
     parts.push_back(torch::where(said.deviation > 0,
@@ -219,14 +231,11 @@ Tensor Forecast::scale_of(Forecaster& model,
     progress.update(n + count);
   }
   const auto z = torch::cat(parts).slice(1, visible);
-  if (eval_options_.calibration == SpreadScale::kOverall) {
-    scale.slice(0, visible).fill_(fitted_scale(z));
-    return scale;
-  }
+  spread.overall = fitted_scale(z);
+  spread.scale = torch::ones({plate_.frames}, torch::kFloat64);
   for (int64_t t = 0; t < z.size(1); ++t) {
-    scale[visible + t] = fitted_scale(z.select(1, t));
+    spread.scale[visible + t] = fitted_scale(z.select(1, t));
   }
-  return scale;
 }
 
 json Forecast::measure_coverage(Forecaster& model, data::Split split) {
@@ -242,10 +251,9 @@ json Forecast::measure_coverage(Forecaster& model, data::Split split) {
   for (int64_t n = 0; n < cases; n += step) {
     const int64_t count = std::min(step, cases - n);
     const auto batch = data_->range(split, n, count);
-    coverage.add(batch.frames,
-                 predictive(model, spread.members,
-                            batch.frames.narrow(1, 0, visible), batch.alpha,
-                            draw_options(n)));
+    coverage.add(batch.frames, predictive(model, spread.members,
+                                          batch.frames.narrow(1, 0, visible),
+                                          batch.alpha, draw_options(n)));
     progress.update(n + count);
   }
   auto numbers = coverage.numbers();

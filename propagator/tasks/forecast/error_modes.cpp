@@ -30,9 +30,8 @@ void fill_normal(const RandomStream& stream, int64_t row, int64_t begin,
 }
 
 // (B, count) of numbers [begin, begin + count) of each row.
-Tensor normal_rows(const RandomStream& stream,
-                   const std::vector<int64_t>& rows, int64_t begin,
-                   int64_t count) {
+Tensor normal_rows(const RandomStream& stream, const std::vector<int64_t>& rows,
+                   int64_t begin, int64_t count) {
   const auto size = static_cast<int64_t>(rows.size());
   auto values = torch::empty({size, count}, torch::kFloat64);
   auto* data = values.data_ptr<double>();
@@ -52,8 +51,8 @@ ErrorModes fit_modes(const Tensor& z, int64_t count) {
   const int64_t cases = z.size(0);
   const auto target = z.square().mean(0);
   count = std::min(count, cases);
-  auto modes = torch::zeros({count, z.size(1), z.size(2), z.size(3)},
-                            z.options());
+  auto modes =
+      torch::zeros({count, z.size(1), z.size(2), z.size(3)}, z.options());
   if (count > 0) {
     const auto flat = z.flatten(1);
     const auto products =
@@ -84,9 +83,8 @@ double log_likelihood(const Tensor& z, const ErrorModes& modes) {
   const auto x = z.flatten(1).index_select(1, nodes) / rest;  // (N, P)
   const auto columns =
       modes.modes.flatten(1).index_select(1, nodes) / rest;  // (K, P)
-  const auto small =
-      torch::eye(modes.count(), torch::kFloat64) +
-      torch::matmul(columns, columns.t()).to(torch::kFloat64);
+  const auto small = torch::eye(modes.count(), torch::kFloat64) +
+                     torch::matmul(columns, columns.t()).to(torch::kFloat64);
   const auto projected =
       torch::matmul(columns, x.t()).to(torch::kFloat64);  // (K, N)
   auto squares = x.square().sum(1).to(torch::kFloat64);
@@ -94,8 +92,8 @@ double log_likelihood(const Tensor& z, const ErrorModes& modes) {
   if (modes.count() > 0) {
     const auto root = torch::linalg_cholesky(small);
     determinant += 2 * root.diagonal().log().sum().item<double>();
-    squares = squares -
-              (projected * torch::cholesky_solve(projected, root)).sum(0);
+    squares =
+        squares - (projected * torch::cholesky_solve(projected, root)).sum(0);
   }
   return -0.5 * (squares.mean().item<double>() + determinant) /
          static_cast<double>(nodes.size(0));
@@ -144,9 +142,8 @@ models::Forecaster::FrameNoise mode_noise(const ErrorModes& modes,
           weights = weights.to(options)](int64_t t) {
     const int64_t height = modes.rest.size(1), width = modes.rest.size(2);
     const int64_t nodes = height * width;
-    const auto own =
-        normal_rows(stream, rows, count + t * nodes, nodes)
-            .to(modes.rest.options());
+    const auto own = normal_rows(stream, rows, count + t * nodes, nodes)
+                         .to(modes.rest.options());
     auto z = own * modes.rest[t].flatten();
     if (count > 0) {
       z = z + torch::matmul(weights, modes.modes.select(1, t).flatten(1));

@@ -107,6 +107,9 @@ class Forecast : public Task,
                          const std::string& note) const override;
 
   NamedTensors measure_calibration(torch::nn::Module& model) override;
+  bool is_calibrated() const override {
+    return !predicts_variance() || spread_.has_value();
+  }
   void use_calibration(const NamedTensors& measured) override;
 
   NamedTensors given_cases(int64_t count) const override;
@@ -150,11 +153,12 @@ class Forecast : public Task,
   bool predicts_variance() const {
     return loss_options_.frames == FrameLoss::kHeteroscedastic;
   }
-  // What a checkpoint came with, or, of another model, measured now.
+  // What a checkpoint came with, or, of another model, measured now; the scale
+  // is the one that eval.calibration asks for.
   Spread spread_of(models::Forecaster& model);
+  torch::Tensor chosen_scale(const Spread& spread, int64_t visible) const;
   Spread measure_spread(models::Forecaster& model);
-  torch::Tensor scale_of(models::Forecaster& model,
-                         const std::vector<ErrorModes>& modes);
+  void measure_scale(models::Forecaster& model, Spread& spread);
   DrawOptions draw_options(int64_t first_case) const;
   // Cases of a split whose spread is measured.
   int64_t spread_cases(data::Split split, bool autoregressive) const;

@@ -28,8 +28,8 @@ void expect_variance(const Forecaster& model) {
 NamedTensors Forecast::given_cases(int64_t count) const {
   const int64_t available = data_->size(data::Split::kTest);
   if (count > available) {
-    throw UsageError(fmt::format(
-        "[generate] the test has {} cases, not {}", available, count));
+    throw UsageError(fmt::format("[generate] the test has {} cases, not {}",
+                                 available, count));
   }
   const auto batch = data_->range(data::Split::kTest, 0, count);
   return {{"fields", batch.frames}, {"alpha", batch.alpha}};

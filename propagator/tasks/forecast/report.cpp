@@ -232,7 +232,11 @@ std::vector<std::string> Forecast::metric_names() const {
 }
 
 Evaluation Forecast::present(json numbers) const {
-  const auto ours = fmt::format("{} ({})", model_name_, mode());
+  const auto members =
+      numbers.value("spread", json::object()).value("members", int64_t{1});
+  const auto ours =
+      fmt::format("{}{} ({})", members > 1 ? fmt::format("{} x ", members) : "",
+                  model_name_, mode());
   const auto paper = data_->is_heat() ? published() : std::nullopt;
   numbers["paper"] =
       paper ? json{{"metric", paper->name}, {"value", paper->value}} : json();

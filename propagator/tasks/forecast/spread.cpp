@@ -13,6 +13,7 @@ using models::Forecaster;
 using torch::Tensor;
 
 constexpr const char* kScale = "scale";
+constexpr const char* kOverall = "overall";
 constexpr const char* kModes = "modes";
 constexpr const char* kRest = "rest";
 // Of one case: those of the next have other random numbers.
@@ -35,8 +36,7 @@ Tensor mean_of(Forecaster& model, const Tensor& first, const Tensor& alpha) {
 Tensor average_variance(const Tensor& deviation, const ErrorModes& modes) {
   const auto own = modes.to(deviation.options());
   const auto nodes = static_cast<double>(own.rest[0].numel());
-  auto variance =
-      (deviation * own.rest).square().sum({2, 3}) / (nodes * nodes);
+  auto variance = (deviation * own.rest).square().sum({2, 3}) / (nodes * nodes);
   for (int64_t k = 0; k < own.count(); ++k) {
     variance = variance + (deviation * own.modes[k]).mean({2, 3}).square();
   }
@@ -72,6 +72,7 @@ Predictive in_closed_form(Forecaster& model,
 
 NamedTensors Spread::to_tensors() const {
   return {{kScale, scale.cpu()},
+          {kOverall, torch::full({1}, overall, torch::kFloat64)},
           {kModes, members.front().modes.cpu()},
           {kRest, members.front().rest.cpu()}};
 }
@@ -85,16 +86,21 @@ Spread Spread::from_tensors(const NamedTensors& saved,
     }
     return found->second;
   };
-  const auto scale = take(kScale), modes = take(kModes), rest = take(kRest);
+  const auto scale = take(kScale), overall = take(kOverall),
+             modes = take(kModes), rest = take(kRest);
   const std::vector<int64_t> nodes{shape.frames, shape.rows, shape.cols};
   auto sizes = modes.sizes().vec();
   if (!sizes.empty()) sizes.erase(sizes.begin());
   if (rest.sizes().vec() != nodes || sizes != nodes || scale.dim() != 1 ||
-      scale.size(0) != shape.frames ||
-      !torch::isfinite(scale).all().item<bool>()) {
+      scale.size(0) != shape.frames || overall.numel() != 1) {
     throw DataError("the calibration is not of this run's fields");
   }
-  return {scale, {{modes, rest}}};
+  for (const auto& some : {scale, overall, modes, rest}) {
+    if (!torch::isfinite(some).all().item<bool>()) {
+      throw DataError("the calibration is not finite");
+    }
+  }
+  return {scale, overall.item<double>(), {{modes, rest}}};
 }
 
 Tensor draw_raw(Forecaster& model, const std::vector<ErrorModes>& modes,
@@ -126,12 +132,12 @@ Tensor draw_raw(Forecaster& model, const std::vector<ErrorModes>& modes,
       }
       const auto of = indices(owners, first);
       const auto count = static_cast<int64_t>(places.size());
-      const auto drawn = members[m]->draw(
-          first.index_select(0, of), alpha.index_select(0, of),
-          mode_noise(own, options.stream, std::move(rows)),
-          [&](int64_t frames) {
-            if (progress) progress(done + frames * count);
-          });
+      const auto drawn =
+          members[m]->draw(first.index_select(0, of), alpha.index_select(0, of),
+                           mode_noise(own, options.stream, std::move(rows)),
+                           [&](int64_t frames) {
+                             if (progress) progress(done + frames * count);
+                           });
       done += drawn.size(1) * count;
       if (!all.defined()) {
         auto shape = drawn.sizes().vec();
@@ -169,7 +175,8 @@ Predictive predictive(Forecaster& model, const std::vector<ErrorModes>& modes,
   const auto mean = mean_of(model, first, alpha);
   const auto off =
       draw_raw(model, modes, first, alpha, options) - mean.unsqueeze(1);
-  return {mean, off.square().mean(1).sqrt(),
+  return {mean,
+          off.square().mean(1).sqrt(),
           off.mean({3, 4}).square().mean(1).sqrt(),
           {}};
 }

@@ -12,6 +12,7 @@ namespace propagator::tasks {
 // are too small at each frame, and how errors go together.
 struct Spread {
   torch::Tensor scale;              // (T)
+  double overall = 1;               // one factor for all frames
   std::vector<ErrorModes> members;  // of each network
 
   NamedTensors to_tensors() const;

@@ -147,7 +147,8 @@ std::unique_ptr<Surrogate> Forecast::surrogate(
   if (auto& forecaster = models::as_forecaster(*model);
       forecaster.predicts_variance() && !forecaster.autoregressive()) {
     const bool own = forecaster.members().size() == 1;
-    scale = own && spread_ ? spread_->scale : torch::ones({plate_.frames});
+    scale = own && spread_ ? chosen_scale(*spread_, forecaster.visible())
+                           : torch::ones({plate_.frames});
   }
   return std::make_unique<ForecastSurrogate>(
       std::move(model), shape(), eval_options_.batch, scale, runtime);

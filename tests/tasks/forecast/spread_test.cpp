@@ -146,18 +146,31 @@ TEST(TasksForecastSpread, CalibrationCanBeOneNumberOrNone) {
         .at("scale_per_frame");
   };
   EXPECT_EQ(scales("none"), std::vector<double>(7, 1.0));
+  EXPECT_NE(scales("frame")[0], scales("frame")[1]);
   const auto overall = scales("overall");
   EXPECT_EQ(overall, std::vector<double>(7, overall.front()));
   EXPECT_NEAR(overall.front(), 2, 0.05);
+  // What was kept serves all of them.
+  const auto e = bands();
+  const auto model = prepared_model(e);
+  const auto kept = forecast_of(e).measure_calibration(*model);
+  const auto other = bands({"eval.calibration=overall"});
+  other.task().prepare(0, kDouble);
+  forecast_of(other).use_calibration(kept);
+  const std::vector<double> used = other.task()
+                                       .evaluate(*model, data::Split::kTest)
+                                       .numbers.at("spread")
+                                       .at("scale_per_frame");
+  EXPECT_EQ(used, std::vector<double>(7, kept.at("overall").item<double>()));
 }
 
 // A network that is shown noise of deviation 0.1 says 0.1.
 TEST(TasksForecastSpread, TrainingFindsTheNoiseOfItsData) {
   const TemporaryFolder folder;
-  const auto e = bands({noisy_file(folder), "train.max_steps=300",
-                        "train.batch=16", "train.validate_every=300",
-                        "schedule.kind=cosine", "schedule.lr=0.02",
-                        "loss.initial=0"});
+  const auto e =
+      bands({noisy_file(folder), "train.max_steps=300", "train.batch=16",
+             "train.validate_every=300", "schedule.kind=cosine",
+             "schedule.lr=0.02", "loss.initial=0"});
   e.task().prepare(0, kDouble);
   const auto model = e.make_model(kDouble);
   e.task().calibrate(*model);
@@ -166,8 +179,8 @@ TEST(TasksForecastSpread, TrainingFindsTheNoiseOfItsData) {
   trainer.run(run);
   const auto numbers = e.task().evaluate(*model, data::Split::kTest).numbers;
   EXPECT_NEAR(std::sqrt(numbers.at("mse").get<double>()), 0.1, 0.01);
-  for (const double found : std::vector<double>(
-           numbers.at("spread").at("deviation_per_frame"))) {
+  for (const double found :
+       std::vector<double>(numbers.at("spread").at("deviation_per_frame"))) {
     EXPECT_NEAR(found, 0.1, 0.01);
   }
   EXPECT_NEAR(numbers.at("spread").at("coverage_uncalibrated").at("90"), 0.9,
@@ -180,15 +193,13 @@ TEST(TasksErrorModes, TheLikelihoodIsThatOfTheWholeCovariance) {
                          0.5 + normals({2, 2, 1}, "rest").abs()};
   const auto z = normals({9, 2, 2, 1}, "cases");
   const auto columns = modes.modes.flatten(1).t();
-  const auto covariance =
-      torch::diag(modes.rest.flatten().square()) +
-      torch::matmul(columns, columns.t());
+  const auto covariance = torch::diag(modes.rest.flatten().square()) +
+                          torch::matmul(columns, columns.t());
   const auto x = z.flatten(1);
   const auto squares =
       (torch::matmul(x, torch::linalg_inv(covariance)) * x).sum(1).mean();
-  const double expected = -0.5 *
-                          (squares + torch::logdet(covariance)).item<double>() /
-                          4;
+  const double expected =
+      -0.5 * (squares + torch::logdet(covariance)).item<double>() / 4;
   EXPECT_NEAR(log_likelihood(z, modes), expected, 1e-10);
 }
 
@@ -262,7 +273,8 @@ TEST(TasksForecastSpread, DrawsFollowTheSeedAndNotTheBatch) {
     const auto given = task.given_cases(2);
     const auto draw = [&](const run::Experiment& experiment, int64_t count,
                           int64_t seed) {
-      torch::Tensor fields = torch::empty({2, count, 10, 6, 5}, kDouble.options());
+      torch::Tensor fields =
+          torch::empty({2, count, 10, 6, 5}, kDouble.options());
       forecast_of(experiment)
           .continue_cases(*model, given, count, RandomStream(seed, "generate"),
                           kDouble,
@@ -295,10 +307,10 @@ TEST(TasksForecastSpread, PredictGivesDeviations) {
   const auto given = task.given_cases(2);
   const auto answer = task.surrogate(model, kDouble)->apply(given);
   const torch::NoGradGuard no_grad;
-  const auto raw = models::as_forecaster(*model)
-                       .spread(given.at("fields").narrow(1, 0, 3),
-                               given.at("alpha"))
-                       .deviation;
+  const auto raw =
+      models::as_forecaster(*model)
+          .spread(given.at("fields").narrow(1, 0, 3), given.at("alpha"))
+          .deviation;
   const auto expected = raw * measured.at("scale").view({1, -1, 1, 1});
   const auto& found = answer.at("deviation");
   EXPECT_TRUE(near(found.slice(1, 3), expected.slice(1, 3), {1e-10, 1e-12}));
@@ -312,8 +324,7 @@ TEST(TasksForecastSpread, ResumedTrainingGivesTheSameBits) {
   for (const char* mask : {"model.mask=block", "model.mask=causal"}) {
     const TemporaryFolder folder;
     const auto e = bands({mask});
-    const auto whole =
-        testing::trained_to(6, e, kDouble, folder / "whole", {});
+    const auto whole = testing::trained_to(6, e, kDouble, folder / "whole", {});
     const auto resumed = testing::trained_to(
         6, bands({mask}), kDouble, folder / "resumed",
         train::checkpoint_path(folder / "whole" / "checkpoints", 3));
@@ -353,6 +364,20 @@ TEST(TasksForecastSpread, WhatCannotBeIsRefused) {
   const auto with = bands();
   const auto other = prepared_model(with);
   auto measured = forecast_of(with).measure_calibration(*other);
+  const auto first = forecast_of(with).given_cases(1);
+  const auto unprepared = bands();
+  EXPECT_FALSE(forecast_of(unprepared).is_calibrated());
+  EXPECT_NE(thrown<UsageError>([&] {
+              forecast_of(unprepared)
+                  .continue_cases(*other, first, 1, RandomStream(0, "g"),
+                                  kDouble, {});
+            }).find("not calibrated"),
+            std::string::npos);
+  measured["scale"] = measured.at("scale") / 0;
+  EXPECT_NE(thrown<DataError>([&] {
+              forecast_of(with).use_calibration(measured);
+            }).find("not finite"),
+            std::string::npos);
   measured["scale"] = measured.at("scale").slice(0, 1);
   EXPECT_THROW(forecast_of(with).use_calibration(measured), DataError);
   measured.erase("scale");
