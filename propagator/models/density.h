@@ -18,8 +18,9 @@ namespace propagator::models {
 struct DensityShape {
   int64_t variables = 2, given = 0;
   std::vector<std::string> names = {};  // of the variables, where they have any
-  // Whether the first D columns of what is given are a first estimate of x:
-  // then the distribution of x minus that is learned, with all that is given.
+  // Whether the first D columns of what is given are a first estimate of x, on
+  // the line that its support is taken to: then the distribution of x there
+  // minus that is learned, with all that is given.
   bool centred = false;
   nn::Supports supports = {};
 };

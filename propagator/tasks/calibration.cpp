@@ -12,6 +12,7 @@ namespace {
 
 constexpr double kReach95 = 1.959963984540054;
 constexpr int kLevels = 50;  // equal parts of all shares
+constexpr int64_t kRankParts = 20;
 
 std::vector<double> in_percent(std::vector<double> shares) {
   for (auto& share : shares) share *= 100;
@@ -96,6 +97,58 @@ double CoverageCurve::error() const {
     sum += std::abs(observed[n] - predicted[n]);
   }
   return sum / static_cast<double>(predicted.size());
+}
+
+std::vector<double> rank_histogram(const torch::Tensor& ranks, int64_t draws) {
+  // Ranks 0 … draws, of which a part may have one more than another.
+  const int64_t all = draws + 1, parts = std::min(kRankParts, all);
+  const auto rank =
+      (ranks * static_cast<double>(draws)).round().to(torch::kInt64);
+  const auto counts = torch::bincount(rank, {}, all).to(torch::kFloat64);
+  std::vector<double> found(static_cast<size_t>(parts)), wide(found);
+  for (int64_t n = 0; n < all; ++n) {
+    const auto part = static_cast<size_t>(n * parts / all);
+    found[part] += counts[n].item<double>();
+    wide[part] += 1;
+  }
+  const double one =
+      static_cast<double>(ranks.numel()) / static_cast<double>(all);
+  for (size_t n = 0; n < found.size(); ++n) found[n] /= one * wide[n];
+  return found;
+}
+
+report::LinePlot rank_plot(
+    const std::vector<std::pair<std::string, std::vector<double>>>& histograms,
+    int64_t truths) {
+  report::LinePlot plot{
+      .title = "Ranks of the truth",
+      .x = {.label = "samples below the truth (%)", .first = 0, .last = 100},
+      .y = {.label = "how often, over what is right"}};
+  double highest = 0;
+  for (const auto& [name, histogram] : histograms) {
+    report::Series series{.name = name};
+    const auto parts = static_cast<double>(histogram.size());
+    for (size_t n = 0; n < histogram.size(); ++n) {
+      const auto at = static_cast<double>(n);
+      // The top of a bar, from edge to edge.
+      for (const double edge : {at, at + 1}) {
+        series.x.push_back(100 * edge / parts);
+        series.y.push_back(histogram[n]);
+      }
+      highest = std::max(highest, histogram[n]);
+    }
+    plot.series.push_back(std::move(series));
+  }
+  const auto parts = static_cast<double>(histograms.front().second.size());
+  const double off =
+      kReach95 * std::sqrt((parts - 1) / static_cast<double>(truths));
+  plot.bands.push_back({.name = "95 % of them if right",
+                        .x = {0, 100},
+                        .low = {1 - off, 1 - off},
+                        .high = {1 + off, 1 + off}});
+  plot.y.first = 0;
+  plot.y.last = std::max(2.0, 1.1 * highest);
+  return plot;
 }
 
 report::LinePlot calibration_plot(

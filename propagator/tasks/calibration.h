@@ -41,6 +41,17 @@ struct CoverageCurve {
   double error() const;
 };
 
+// How often truths have each rank among `draws` samples, as shares `ranks` (n)
+// of the samples below them: equal parts of all ranks, each over what it would
+// be if every rank were as likely, so that 1 is right.
+std::vector<double> rank_histogram(const torch::Tensor& ranks, int64_t draws);
+
+// Histograms of so many truths by name, with the band in which 95 % of the
+// parts lie if all ranks are as likely.
+report::LinePlot rank_plot(
+    const std::vector<std::pair<std::string, std::vector<double>>>& histograms,
+    int64_t truths);
+
 // Curves by name, with the diagonal, and the band in which 95 % of shares of so
 // many readings lie about it, for the first of them.
 report::LinePlot calibration_plot(

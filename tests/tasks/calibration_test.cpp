@@ -92,5 +92,28 @@ TEST(TasksCalibration, TheLikelihoodIsThatOfNormalNumbers) {
       normal_nll(error, torch::zeros({3}, torch::kFloat64)).item<double>(), 0);
 }
 
+// Of 4 samples there are five ranks, 0 to 4, and each is a part.
+TEST(TasksCalibration, RanksAreCountedAgainstWhatIsRight) {
+  const auto all = torch::tensor({0., 0.25, 0.5, 0.75, 1.}, torch::kFloat64);
+  EXPECT_EQ(rank_histogram(all, 4), std::vector<double>(5, 1.0));
+  EXPECT_EQ(rank_histogram(torch::zeros({8}, torch::kFloat64), 4),
+            (std::vector<double>{5, 0, 0, 0, 0}));
+  // 201 ranks in 20 parts, of which one has a rank more: all as likely.
+  const auto many = torch::arange(201, torch::kFloat64) / 200;
+  for (const double share : rank_histogram(many, 200)) {
+    EXPECT_NEAR(share, 1, 1e-12);
+  }
+}
+
+TEST(TasksCalibration, RanksAreDrawnWithTheirBand) {
+  const auto plot = rank_plot({{"x", {1, 3, 1, 1}}}, 300);
+  ASSERT_EQ(plot.series.size(), 1u);
+  EXPECT_EQ(plot.series[0].x,
+            (std::vector<double>{0, 25, 25, 50, 50, 75, 75, 100}));
+  EXPECT_EQ(plot.series[0].y[2], 3);
+  // A part has a quarter of 300: 75 ± 7.5, that is 1 ± 0.1 of what is right.
+  EXPECT_NEAR(plot.bands.at(0).high[0], 1 + 1.96 * 0.1, 1e-4);
+}
+
 }  // namespace
 }  // namespace propagator::tasks

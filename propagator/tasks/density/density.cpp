@@ -127,6 +127,9 @@ std::vector<config::UnusedOption> DensityTask::unused_options() const {
       add(key, "only a file has columns to choose from");
     }
   }
+  if (inference_options_.name != InferenceName::kPlate) {
+    add("inference.plate.", "inference.name is not plate");
+  }
   if (shape().given == 0) add("eval.draws", "nothing is given");
   if (target_options_.name != TargetName::kChain) {
     add("target.variables", "only a chain has any number of them");
@@ -157,9 +160,10 @@ models::DensityShape DensityTask::shape() const {
     const auto names = inference_->unknowns();
     const auto unknowns = std::ssize(names);
     return {.variables = unknowns,
-            .given = unknowns + given,
+            .given = unknowns + inference_->summary_numbers(),
             .names = names,
-            .centred = true};
+            .centred = true,
+            .supports = inference_->supports()};
   }
   const auto names = target_ ? target_->names() : data_options_.variables;
   return {.variables = std::ssize(names),

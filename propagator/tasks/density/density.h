@@ -1,7 +1,7 @@
 #pragma once
 
 #include "propagator/models/density.h"
-#include "propagator/tasks/density/inference.h"
+#include "propagator/tasks/density/inference_options.h"
 #include "propagator/tasks/density/targets.h"
 #include "propagator/tasks/drawing.h"
 #include "propagator/tasks/generating.h"
@@ -91,13 +91,21 @@ class DensityTask : public Task, public Drawing, public Generating {
   torch::Tensor log_likelihoods(models::Density& model,
                                 const Sample& sample) const;
 
+  // With the exact posterior of the test's pairs, where our log densities are
+  // `ours` (N); adds to the same as those below.
+  void compare_to_exact(models::Density& model, const torch::Tensor& ours,
+                        Evaluation& evaluation, report::Table& table) const;
   // The test by samples of each posterior; adds to numbers, metrics and table.
   void judge_posteriors(models::Density& model, const Sample& sample,
                         Evaluation& evaluation, report::Table& table) const;
   // The test by a network that tells new samples from those of the test.
   void judge_samples(models::Density& model, const Sample& sample,
                      Evaluation& evaluation, report::Table& table) const;
+  // Of the first two unknowns, as samples are about the classical answer.
   void draw_posteriors(models::Density& model, report::Report& report) const;
+  // Of the one or two unknowns of a question whose posterior is known.
+  void draw_known_posteriors(models::Density& model,
+                             report::Report& report) const;
   void draw_target_picture(models::Density& model,
                            report::Report& report) const;
 

@@ -5,6 +5,8 @@
 
 #include <cmath>
 
+#include "propagator/core/progress.h"
+
 namespace propagator::tasks {
 
 using torch::Tensor;
@@ -32,11 +34,21 @@ Draws draw_batch(models::Density& model, const Tensor& given, int64_t draws,
           model.log_prob(x, repeated).view({count, draws})};
 }
 
-// From the densest sample upwards, in units of each posterior's width.
-Tensor climb(models::Density& model, const Draws& draws, const Tensor& given) {
-  const auto width = draws.x.std(1);
+// Where a climb begins: the densest of the samples, (N, D), and how wide they
+// lie.
+struct Start {
+  Tensor x, width;
+};
+Start start_of(const Draws& draws) {
   const auto best = std::get<1>(draws.density.max(1));
-  auto x = draws.x.index({torch::arange(given.size(0), best.options()), best});
+  return {draws.x.index({torch::arange(best.size(0), best.options()), best}),
+          draws.x.std(1)};
+}
+
+// Upwards from there, in units of each posterior's width.
+Tensor climb(models::Density& model, const Start& start, const Tensor& given) {
+  const auto& width = start.width;
+  auto x = start.x;
   auto highest = x;
   auto height = model.log_prob(x, given);
   double step = kFirstAscent;
@@ -54,14 +66,20 @@ Tensor climb(models::Density& model, const Draws& draws, const Tensor& given) {
   return highest;
 }
 
-// Runs `work` on batches of rows so small that their samples fit.
+// Runs `work` on batches of rows so small that their samples fit, and tells how
+// far it is.
 template <class Work>
-void in_batches(int64_t count, const PosteriorTestOptions& options,
-                Work&& work) {
-  const int64_t rows = std::max<int64_t>(1, options.batch / options.draws);
+void in_batches(const char* title, int64_t count, int64_t rows, Work&& work) {
+  Progress progress(title, count);
   for (int64_t begin = 0; begin < count; begin += rows) {
-    work(begin, std::min(rows, count - begin));
+    const int64_t many = std::min(rows, count - begin);
+    work(begin, many);
+    progress.update(begin + many);
   }
+}
+
+int64_t rows_at_once(const PosteriorTestOptions& options) {
+  return std::max<int64_t>(1, options.batch / options.draws);
 }
 
 RandomStream stream_of(int64_t seed, int64_t begin) {
@@ -76,8 +94,10 @@ PosteriorTest test_posteriors(models::Density& model, const Tensor& x,
                               const Runtime& runtime) {
   const torch::NoGradGuard no_grad;
   const PrecisionScope scope(runtime);
+  const int64_t count = x.size(0);
   std::vector<Tensor> regions, ranks, modes;
-  in_batches(x.size(0), options, [&](int64_t begin, int64_t rows) {
+  std::vector<Tensor> starts, widths;
+  const auto sample = [&](int64_t begin, int64_t rows) {
     const auto truth = x.narrow(0, begin, rows);
     const auto known = given.narrow(0, begin, rows);
     const auto draws =
@@ -88,9 +108,23 @@ PosteriorTest test_posteriors(models::Density& model, const Tensor& x,
     };
     regions.push_back(share(draws.density > density.unsqueeze(1)));
     ranks.push_back(share(draws.x < truth.unsqueeze(1)));
-    modes.push_back(to_host(climb(model, draws, known)));
+    if (!options.modes) return;
+    const auto start = start_of(draws);
+    starts.push_back(start.x);
+    widths.push_back(start.width);
+  };
+  in_batches("posteriors", count, rows_at_once(options), sample);
+  PosteriorTest test{torch::cat(regions), torch::cat(ranks), {}};
+  if (!options.modes) return test;
+  // One place of each: many posteriors at once cost no more than few.
+  const Start all{torch::cat(starts), torch::cat(widths)};
+  in_batches("modes", count, options.batch, [&](int64_t begin, int64_t rows) {
+    modes.push_back(to_host(climb(
+        model, {all.x.narrow(0, begin, rows), all.width.narrow(0, begin, rows)},
+        given.narrow(0, begin, rows))));
   });
-  return {torch::cat(regions), torch::cat(ranks), torch::cat(modes)};
+  test.modes = torch::cat(modes);
+  return test;
 }
 
 ExactPosterior exact_posterior(models::Density& model,
@@ -101,7 +135,7 @@ ExactPosterior exact_posterior(models::Density& model,
   const torch::NoGradGuard no_grad;
   const PrecisionScope scope(runtime);
   std::vector<Tensor> log_prob, share;
-  in_batches(x.size(0), options, [&](int64_t begin, int64_t rows) {
+  const auto weigh = [&](int64_t begin, int64_t rows) {
     const auto draws = draw_batch(model, given.narrow(0, begin, rows),
                                   options.draws, stream_of(seed, begin));
     const auto seen = observed.narrow(0, begin, rows);
@@ -117,7 +151,8 @@ ExactPosterior exact_posterior(models::Density& model,
         log_draws);
     share.push_back(
         torch::exp(2 * total - torch::logsumexp(2 * weight, 1) - log_draws));
-  });
+  };
+  in_batches("exact posteriors", x.size(0), rows_at_once(options), weigh);
   return {torch::cat(log_prob), torch::cat(share)};
 }
 

@@ -9,6 +9,7 @@ namespace propagator::tasks {
 struct PosteriorTestOptions {
   int64_t draws = 200;    // samples of each posterior
   int64_t batch = 10000;  // samples of one forward pass
+  bool modes = true;      // whether to find them
 };
 
 // What posteriors say of truths that they do not know, (N) each and on the CPU
@@ -19,10 +20,11 @@ struct PosteriorTest {
   torch::Tensor regions;
   // (N, D), the share of it below the truth, variable by variable: uniform too.
   torch::Tensor ranks;
-  torch::Tensor modes;  // (N, D), where it is densest
+  torch::Tensor modes;  // (N, D), where it is densest, if asked for
 };
 
-// x (N, D) and what is given (N, C), on the model's device.
+// x (N, D) and what is given (N, C), on the model's device. Tells this thread's
+// observer how far it has come.
 PosteriorTest test_posteriors(models::Density& model, const torch::Tensor& x,
                               const torch::Tensor& given,
                               const PosteriorTestOptions& options, int64_t seed,

@@ -164,14 +164,7 @@ Evaluation DensityTask::evaluate(torch::nn::Module& module, Split split) {
                fmt::format("{:.4f}", -target_->entropy())});
     evaluation.numbers["entropy"] = target_->entropy();
   } else if (inference_ && split == Split::kTest && eval_options_.draws > 0) {
-    const int64_t count = std::min(kExact, tested.x.size(0));
-    const auto exact = exact_posterior(
-        model, *inference_, tested.x.narrow(0, 0, count),
-        observed_.narrow(0, 0, count), tested.given.narrow(0, 0, count),
-        {.draws = kExactDraws, .batch = eval_options_.batch}, seed_, runtime_);
-    compare_to(exact.log_prob, ours.narrow(0, 0, count), evaluation, table);
-    evaluation.numbers["samples_that_count"] =
-        exact.share.mean().item<double>();
+    compare_to_exact(model, ours, evaluation, table);
   }
   evaluation.metrics.push_back({kLikelihood, likelihood.value});
   evaluation.remarks = {fmt::format(
@@ -187,13 +180,33 @@ Evaluation DensityTask::evaluate(torch::nn::Module& module, Split split) {
   return evaluation;
 }
 
+void DensityTask::compare_to_exact(models::Density& model, const Tensor& ours,
+                                   Evaluation& evaluation,
+                                   report::Table& table) const {
+  const auto& tested = sample(Split::kTest);
+  if (const auto evidence = inference_->log_evidence(observed_)) {
+    const auto truth = tested.x.to(torch::kCPU, torch::kFloat64);
+    compare_to(inference_->log_joint(truth, observed_) - *evidence, ours,
+               evaluation, table);
+    return;
+  }
+  const int64_t count = std::min(kExact, tested.x.size(0));
+  const auto exact = exact_posterior(
+      model, *inference_, tested.x.narrow(0, 0, count),
+      observed_.narrow(0, 0, count), tested.given.narrow(0, 0, count),
+      {.draws = kExactDraws, .batch = eval_options_.batch}, seed_, runtime_);
+  compare_to(exact.log_prob, ours.narrow(0, 0, count), evaluation, table);
+  evaluation.numbers["samples_that_count"] = exact.share.mean().item<double>();
+}
+
 void DensityTask::judge_posteriors(models::Density& model, const Sample& tested,
                                    Evaluation& evaluation,
                                    report::Table& table) const {
-  const auto test = test_posteriors(
-      model, tested.x, tested.given,
-      {.draws = eval_options_.draws, .batch = eval_options_.batch}, seed_,
-      runtime_);
+  const auto test = test_posteriors(model, tested.x, tested.given,
+                                    {.draws = eval_options_.draws,
+                                     .batch = eval_options_.batch,
+                                     .modes = inference_ != nullptr},
+                                    seed_, runtime_);
   auto& numbers = evaluation.numbers;
   for (const double share : {0.5, 0.9, 0.95}) {
     const auto name = fmt::format("{:.0f} %", 100 * share);
@@ -214,14 +227,18 @@ void DensityTask::judge_posteriors(models::Density& model, const Sample& tested,
     const auto& name = names[static_cast<size_t>(d)];
     curves.emplace_back(name, CoverageCurve::of_regions(central));
     numbers["rank_calibration_error"][name] = curves.back().second.error();
+    numbers["rank_histogram"][name] =
+        rank_histogram(test.ranks.select(1, d), eval_options_.draws);
   }
   evaluation.curves = calibration_plot(curves);
   if (!inference_) return;
   const auto truth = tested.x.to(torch::kCPU, torch::kFloat64);
   const auto classical =
-      tested.given.narrow(1, 0, truth.size(1)).to(torch::kCPU, torch::kFloat64);
+      inference_->supports().from_line(tested.given.narrow(1, 0, truth.size(1))
+                                           .to(torch::kCPU, torch::kFloat64));
+  const auto units = torch::tensor(inference_->units(), torch::kFloat64);
   const auto off = [&](const Tensor& answer) {
-    return median_of((answer - truth).norm(2, {1}));
+    return median_of(((answer - truth) / units).norm(2, {1}));
   };
   numbers["median_error"] = {{"mode", off(test.modes)},
                              {"classical", off(classical)}};

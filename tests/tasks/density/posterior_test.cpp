@@ -3,9 +3,11 @@
 #include <torch/utils.h>
 
 #include <cmath>
+#include <map>
 #include <numbers>
 
 #include "propagator/core/error.h"
+#include "propagator/core/observer.h"
 #include "propagator/tasks/calibration.h"
 #include "propagator/tasks/density/two_sample.h"
 #include "propagator/tasks/density/vertex_inference.h"
@@ -115,6 +117,39 @@ TEST(TasksPosterior, TheExactOneIsFoundFromSamplesOfAnother) {
   EXPECT_LT((exact.log_prob - expected).abs().max().item<double>(), 0.1);
   EXPECT_GT(exact.share.min().item<double>(), 0.05);
   EXPECT_LT(exact.share.max().item<double>(), 0.99);
+}
+
+// Whoever waits is told how far the work is, to its end.
+TEST(TasksPosterior, TellsHowFarItIs) {
+  struct Listener : Observer {
+    void progress(const Step& step) override {
+      last[step.title] = {step.done, step.total};
+    }
+    std::map<std::string, std::pair<int64_t, int64_t>> last;
+  } listener;
+  const ObserverScope scope(listener);
+  NormalDensity model(1);
+  const auto given = normal(30, 2, "given");
+  const PosteriorTestOptions options{.draws = 10, .batch = 100};
+  test_posteriors(model, given, given, options, 3, kDouble);
+  const std::pair<int64_t, int64_t> all{30, 30};
+  EXPECT_EQ(listener.last.at("posteriors"), all);
+  EXPECT_EQ(listener.last.at("modes"), all);
+  exact_posterior(model, NormalInference(), given, given, given, options, 3,
+                  kDouble);
+  EXPECT_EQ(listener.last.at("exact posteriors"), all);
+}
+
+TEST(TasksPosterior, FindsModesOnlyWhereAsked) {
+  NormalDensity model(1);
+  const auto given = normal(30, 2, "given");
+  const auto with =
+      test_posteriors(model, given, given, {.draws = 10}, 3, kDouble);
+  const auto without = test_posteriors(
+      model, given, given, {.draws = 10, .modes = false}, 3, kDouble);
+  EXPECT_FALSE(without.modes.defined());
+  EXPECT_TRUE(torch::equal(with.ranks, without.ranks));
+  EXPECT_TRUE(torch::equal(with.regions, without.regions));
 }
 
 TEST(TasksTwoSample, TellsWhatDiffersAndNothingElse) {
