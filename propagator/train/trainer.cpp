@@ -331,6 +331,7 @@ void Trainer::note_validation(const LossValues& loss) {
             step_, total_steps_, (step_ - 1) / steps_per_epoch_ + 1,
             last_.total, loss.total, better ? " best" : "",
             duration_text(seconds()), terms);
+  // A loss that may be negative, as minus a log likelihood, has no multiples.
   if (validations_without_gain_ != kSignsOfTrouble || best_value_ <= 0 ||
       loss.total <= kAstray * best_value_) {
     return;

@@ -40,7 +40,7 @@ class LineTask : public Trainable {
     const auto y = 2 * x.select(1, 0) - x.select(1, 1) + 3;
     const auto out =
         dynamic_cast<torch::nn::LinearImpl&>(model).forward(x).squeeze(1);
-    const auto fit = (out - y).square().mean();
+    const auto fit = (out - y).square().mean() - lowered;
     auto bad = torch::zeros({});
     if (split == data::Split::kTrain) {
       ++batches;
@@ -59,6 +59,7 @@ class LineTask : public Trainable {
   int64_t ballast = 0;         // parameters that do nothing
   bool others_differ = false;  // from what is learned, more and more
   bool others_are_nan = false;
+  double lowered = 0;
   std::function<void()> on_batch;
 
  private:
@@ -382,6 +383,18 @@ TEST_F(TrainTrainer, SaysOnceThatItMayHaveDiverged) {
       text.str().find("of step 40: the training may have diverged");
   ASSERT_NE(said, std::string::npos) << text.str();
   EXPECT_EQ(text.str().find("diverged", said + 40), std::string::npos);
+}
+
+// As minus a log likelihood may be: a little worse is not many times as much.
+TEST_F(TrainTrainer, SaysNothingOfMultiplesOfANegativeLoss) {
+  Listener listener;
+  task.lowered = 1e7;
+  task.others_differ = true;
+  options.schedule.kind = ScheduleKind::kConstant;
+  options.validate_every = 20;
+  options.max_steps = 140;
+  run("a");
+  EXPECT_FALSE(listener.heard("times the best")) << listener.text.str();
 }
 
 TEST_F(TrainTrainer, OldCheckpointsAreRemoved) {
