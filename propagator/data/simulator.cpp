@@ -1,5 +1,6 @@
 #include "propagator/data/simulator.h"
 
+#include "propagator/data/wake_cycles_simulator.h"
 #include "propagator/data/wake_simulator.h"
 
 namespace propagator::data {
@@ -8,7 +9,11 @@ const Kinds<Simulator>& simulators() {
   static const Kinds<Simulator> all{
       {"wake",
        {"flow past a circular cylinder: velocity and pressure in its wake",
-        [] { return std::make_unique<WakeSimulator>(); }}}};
+        [] { return std::make_unique<WakeSimulator>(); }}},
+      {"wake-cycles",
+       {"periodic flow past a circular cylinder over a range of Re: mean and "
+        "harmonics of its velocity",
+        [] { return std::make_unique<WakeCyclesSimulator>(); }}}};
   return all;
 }
 

@@ -216,10 +216,9 @@ void provide_simulated_file(const tasks::Task& task,
       note.is_object() && note.value("config_sha256", nlohmann::json()) ==
                               nlohmann::json(simulation.hash());
   if (same) return;
-  throw UsageError(
-      fmt::format("{} was not made by {} with these keys", file->path,
-                  file->simulator),
-      "remove it, name another truth.file, or leave out truth.simulator");
+  throw UsageError(fmt::format("{} was not made by {} with these keys",
+                               file->path, file->simulator),
+                   "remove it, or name another file to keep the simulation in");
 }
 
 std::vector<ValidationResult> validate_simulator(

@@ -11,6 +11,7 @@
 #include "propagator/data/npz.h"
 #include "propagator/data/safetensors.h"
 #include "propagator/data/tensor_file.h"
+#include "propagator/data/wake_cycles_simulator.h"
 #include "propagator/tasks/locate/event_table.h"
 #include "propagator/train/tuning.h"
 
@@ -189,6 +190,27 @@ std::vector<std::string> mat_seeds() {
   return seeds;
 }
 
+// The smallest table of periodic flows.
+std::vector<std::string> cycles_seeds() {
+  const auto path = scratch_folder() / "seed-cycles.h5";
+  const auto axis = torch::arange(4, torch::kFloat64);
+  data::save_tensors(path, {{{"reynolds", torch::tensor({60., 180.})},
+                             {"strouhal", torch::tensor({0.13, 0.19})},
+                             {"x", axis},
+                             {"y", axis},
+                             {"velocity", torch::ones({2, 3, 2, 4, 4})}},
+                            "{}"});
+  return {read_file(path)};
+}
+
+void read_cycles(const std::string& bytes) {
+  const auto cycles =
+      data::read_wake_cycles(scratch_file("fuzz-cycles.h5", bytes));
+  const auto sensors = cycles.at_sensors({cycles.x[0].item<double>()},
+                                         {cycles.y[-1].item<double>()});
+  expect(sensors.size(0) == cycles.strouhal.size(0), "a flow at every Re");
+}
+
 }  // namespace
 
 std::vector<Target> data_targets(const fs::path& source) {
@@ -197,6 +219,7 @@ std::vector<Target> data_targets(const fs::path& source) {
       {"adapter", read_adapter, adapter_seeds},
       {"csv", read_csv_text, csv_seeds},
       {"events", read_event_file, event_seeds},
+      {"wake_cycles", read_cycles, cycles_seeds},
       {"hdf5",
        [](const std::string& bytes) {
          read_tensors(scratch_file("fuzz.h5", bytes));

@@ -45,6 +45,10 @@ void WakeFlowOptions::describe(config::Schema& s) {
                    "47, and above about 190 the true flow is no longer plane",
            .min = 1,
            .max = 300});
+  describe_grid(s);
+}
+
+void WakeFlowOptions::describe_grid(config::Schema& s) {
   s.field("modes", modes,
           {.help = "Fourier modes of the angle",
            .min = 8,

@@ -25,6 +25,7 @@ struct WakeFlowOptions {
   double stream = 1;  // no key: 0 is a fluid at rest, which has exact solutions
 
   void describe(config::Schema& schema);
+  void describe_grid(config::Schema& schema);  // all but the Reynolds number
   void validate() const;
 };
 

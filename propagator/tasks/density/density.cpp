@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 #include <algorithm>
+#include <filesystem>
 
 #include "propagator/core/error.h"
 #include "propagator/data/named_table.h"
@@ -130,6 +131,9 @@ std::vector<config::UnusedOption> DensityTask::unused_options() const {
   if (inference_options_.name != InferenceName::kPlate) {
     add("inference.plate.", "inference.name is not plate");
   }
+  if (inference_options_.name != InferenceName::kWake) {
+    add("inference.wake.", "inference.name is not wake");
+  }
   if (shape().given == 0) add("eval.draws", "nothing is given");
   if (target_options_.name != TargetName::kChain) {
     add("target.variables", "only a chain has any number of them");
@@ -138,7 +142,15 @@ std::vector<config::UnusedOption> DensityTask::unused_options() const {
 }
 
 std::vector<std::string> DensityTask::inspect() {
-  if (inference_) return {inference_->describe()};
+  if (inference_) {
+    std::vector<std::string> lines{inference_->describe()};
+    const auto file = simulated_file();
+    if (file && !std::filesystem::exists(file->path)) {
+      lines.push_back(fmt::format("{} is not there yet: {} computes it first",
+                                  file->path, file->simulator));
+    }
+    return lines;
+  }
   const auto names = fmt::format("{}", fmt::join(shape().names, ", "));
   if (!target_) {
     return {data_options_.given.empty()
@@ -148,6 +160,12 @@ std::vector<std::string> DensityTask::inspect() {
   }
   return {fmt::format("the distribution of {}, of entropy {:.4f} nats", names,
                       target_->entropy())};
+}
+
+std::optional<SimulatedFile> DensityTask::simulated_file() const {
+  if (inference_options_.name != InferenceName::kWake) return std::nullopt;
+  const auto& wake = inference_options_.wake;
+  return SimulatedFile{wake.file, "wake-cycles", wake.simulation};
 }
 
 std::vector<std::string> DensityTask::given_columns() const {

@@ -23,8 +23,8 @@ Tensor normal_rows(const RandomStream& stream, int64_t begin, int64_t count,
 }
 
 Tensor simpson_weights(const Tensor& places) {
-  auto weights = torch::full_like(
-      places, (places[1] - places[0]).item<double>() * 2 / 3);
+  auto weights =
+      torch::full_like(places, (places[1] - places[0]).item<double>() * 2 / 3);
   weights.slice(0, 1, {}, 2) *= 2;
   weights[0] /= 2;
   weights[-1] /= 2;

@@ -195,8 +195,8 @@ void PlateInference::find_basis() {
   const double middle = (options_.alpha_min + options_.alpha_max) / 2;
   const double half = (options_.alpha_max - options_.alpha_min) / 2;
   const auto [a, b] = lines_at(*this, middle - half * torch::cos(angle));
-  const auto frames = torch::cat(
-      {a + options_.initial_min * b, a + options_.initial_max * b});
+  const auto frames =
+      torch::cat({a + options_.initial_min * b, a + options_.initial_max * b});
   const auto vt = std::get<2>(torch::linalg_svd(frames, false));
   const auto along = torch::matmul(frames, vt.t());  // (2 kSpanning, S)
   // What each number of components leaves of the worst frame.
@@ -269,12 +269,13 @@ PlateInference::Parabolas PlateInference::parabolas(
   };
   // Nothing is left of T0 in late frames: a curvature all the same.
   const double width = options_.initial_max - options_.initial_min;
-  return {.curvature = (b_.square().sum(1) / variance)
-                           .clamp_min(1e-12 / (width * width)),
-          .slope = (with(b_) - (a_ * b_).sum(1)) / variance,
-          .rest = -(summary.square().sum(1, true) - 2 * with(a_) +
-                    a_.square().sum(1)) /
-                  (2 * variance)};
+  return {
+      .curvature =
+          (b_.square().sum(1) / variance).clamp_min(1e-12 / (width * width)),
+      .slope = (with(b_) - (a_ * b_).sum(1)) / variance,
+      .rest =
+          -(summary.square().sum(1, true) - 2 * with(a_) + a_.square().sum(1)) /
+          (2 * variance)};
 }
 
 Tensor PlateInference::estimate(const Tensor& observed) const {
@@ -291,8 +292,8 @@ Tensor PlateInference::estimate(const Tensor& observed) const {
     const auto at = [&](const Tensor& values, const Tensor& index) {
       return values.gather(1, index.clamp(0, last)).squeeze(1);
     };
-    auto off = summit(at(height, best - 1), at(height, best),
-                      at(height, best + 1));
+    auto off =
+        summit(at(height, best - 1), at(height, best), at(height, best + 1));
     off = torch::where((best > 0).squeeze(1) & (best < last).squeeze(1), off,
                        torch::zeros_like(off));
     const auto next = torch::where((off < 0).unsqueeze(1), best - 1, best + 1);
@@ -310,9 +311,9 @@ Tensor PlateInference::log_joint(const Tensor& unknown,
   const auto inside = prior_.inside(unknown);
   std::vector<Tensor> parts;
   for (int64_t n = 0; n < unknown.size(0); n += kRowsAtOnce) {
-    const auto off = observed.slice(0, n, n + kRowsAtOnce) -
-                     frames_of(prior_.confine(
-                         unknown.slice(0, n, n + kRowsAtOnce), 0));
+    const auto off =
+        observed.slice(0, n, n + kRowsAtOnce) -
+        frames_of(prior_.confine(unknown.slice(0, n, n + kRowsAtOnce), 0));
     parts.push_back(off.square().sum(1));
   }
   return (log_units() -

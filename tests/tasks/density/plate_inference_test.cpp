@@ -70,7 +70,8 @@ TEST(TasksPlateInference, FramesAreThoseOfTheSchemeInSineModes) {
   const PlateInference inference(small());
   for (const auto& [alpha, initial] : {std::pair(0.013, 0.9), {0.099, 0.2}}) {
     EXPECT_TRUE(near(inference.frames_of(row(alpha, initial))[0],
-                     by_sine_modes(small(), alpha, initial), testing::kFloat64));
+                     by_sine_modes(small(), alpha, initial),
+                     testing::kFloat64));
   }
 }
 
@@ -113,8 +114,7 @@ TEST(TasksPlateInference, EvidenceIsFiniteWhereNothingIsLeftOfTheStart) {
   const auto observed = inference.frames_of(row(0.05, 0.5));
   const double evidence = inference.log_evidence(observed)->item<double>();
   // Every diffusivity has reached the same frames by then.
-  const double expected =
-      -24 * std::log(0.2 * std::sqrt(2 * std::numbers::pi));
+  const double expected = -24 * std::log(0.2 * std::sqrt(2 * std::numbers::pi));
   EXPECT_NEAR(evidence, expected, 1e-3);
 }
 
@@ -125,8 +125,8 @@ TEST(TasksPlateInference, TheEstimateIsTheHighestOfTheLikelihood) {
   const auto at_best = inference.log_joint(best, pairs.observed);
   const auto at_truth = inference.log_joint(pairs.unknown, pairs.observed);
   // Away from the edges, which it keeps off a little.
-  const auto share = torch::stack(
-      {(best.select(1, 0) - 0.01) / 0.09, best.select(1, 1)}, 1);
+  const auto share =
+      torch::stack({(best.select(1, 0) - 0.01) / 0.09, best.select(1, 1)}, 1);
   const auto inner = ((share > 0.011) & (share < 0.989)).all(1);
   EXPECT_GT(inner.sum().item<int64_t>(), 50);
   EXPECT_TRUE(((at_best >= at_truth - 1e-3) | ~inner).all().item<bool>());
@@ -134,8 +134,7 @@ TEST(TasksPlateInference, TheEstimateIsTheHighestOfTheLikelihood) {
     for (const double initial : {-0.02, 0.02}) {
       const auto by = best + torch::tensor({alpha, initial}, torch::kFloat64);
       EXPECT_TRUE(
-          ((at_best >= inference.log_joint(by, pairs.observed) - 1e-4) |
-           ~inner)
+          ((at_best >= inference.log_joint(by, pairs.observed) - 1e-4) | ~inner)
               .all()
               .item<bool>());
     }
@@ -156,8 +155,7 @@ TEST(TasksPlateInference, PairsAreThoseOfTheEnsemble) {
   EXPECT_TRUE(torch::equal(all.unknown.slice(0, 4, 7), some.unknown));
   EXPECT_TRUE(torch::equal(all.observed.slice(0, 4, 7), some.observed));
   EXPECT_EQ(all.observed.size(1), std::ssize(inference.observed()));
-  EXPECT_FALSE(
-      torch::equal(inference.draw(2, 0, 10).unknown, all.unknown));
+  EXPECT_FALSE(torch::equal(inference.draw(2, 0, 10).unknown, all.unknown));
   // The noise is as wide as it is said to be, of 24 x 500 readings.
   const auto many = inference.draw(3, 0, 500);
   const auto noise = many.observed - inference.frames_of(many.unknown);
@@ -214,7 +212,7 @@ TEST(TasksPlateInference, SaysWhatCannotBeAsked) {
   const auto has = [](const std::string& text, const char* words) {
     EXPECT_NE(text.find(words), std::string::npos) << text;
   };
-  has(said("name: palte"), "vertex | plate");
+  has(said("name: palte"), "vertex | plate | wake");
   has(said("name: plate, plate: {alpha_min: 0.2}"), "expected more than 0.2");
   has(said("name: plate, plate: {initial_max: -1}"), "expected more than 0");
   has(said("name: plate, plate: {initial_min: 0.9999}"), "too close");
