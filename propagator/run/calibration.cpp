@@ -50,7 +50,8 @@ void use_calibration_of(const train::RunDirectory& run,
   try {
     calibrated->use_calibration(saved.tensors);
   } catch (const DataError& error) {
-    throw DataError(fmt::format("{}: {}", path.string(), error.what()));
+    throw DataError(fmt::format("{}: {}", path.string(), error.what()),
+                    "without that file `eval` and `generate` measure it again");
   }
 }
 

@@ -9,7 +9,8 @@ namespace propagator::run {
 // the best validation.
 std::vector<report::Event> events_of(const train::History& history);
 
-// Figures loss, loss-terms and learning-rate.
+// Figures loss, loss-terms and learning-rate; terms that may be negative are in
+// loss-terms-signed.
 void draw_history(const train::History& history, report::Report& report);
 
 }  // namespace propagator::run

@@ -120,7 +120,7 @@ TEST_F(VerbsTrajectories, FollowTheSeedAndGoOnFromWhatIsGiven) {
       << first.output;
   ASSERT_EQ(draw("-o " + path("b.npz") + " --count 3 --cases 2").status, 0);
   const auto drawn = fields_of("a.npz");
-  EXPECT_EQ(drawn.sizes(), (std::vector<int64_t>{2, 3, 16, 8, 8}));
+  EXPECT_EQ(drawn.sizes().vec(), (std::vector<int64_t>{2, 3, 16, 8, 8}));
   EXPECT_TRUE(torch::equal(drawn, fields_of("b.npz")));
   ASSERT_EQ(
       draw("-o " + path("c.npz") + " --count 3 --cases 2 --seed 1").status, 0);

@@ -113,6 +113,33 @@ TEST(RunHistoryFigures, ANumberThatIsNotFiniteLeavesAGap) {
   EXPECT_TRUE(std::isnan(history.terms.at("a").value.at(0)));
 }
 
+// A likelihood falls below zero, where a logarithmic scale shows nothing.
+TEST(RunHistoryFigures, NegativeLossesHaveALinearScale) {
+  const auto script_of = [](const std::string& losses, const char* figure) {
+    const TemporaryFolder folder;
+    write_file_atomically(folder / "metrics.jsonl", losses);
+    report::Report report(folder.path(), "report.html", "a", "b");
+    draw_history(read_history(folder / "metrics.jsonl"), report);
+    const auto path = folder / "figures" / (std::string(figure) + ".gp");
+    return std::filesystem::exists(path) ? read_file(path) : "";
+  };
+  const std::string positive =
+      R"({"kind": "train", "step": 1, "loss": 2, "terms": {"mse": 1}})"
+      "\n";
+  const std::string negative =
+      R"({"kind": "train", "step": 2, "loss": -3, "terms": {"mse": 1, "nll": -4}})"
+      "\n";
+  const std::string log = "set logscale y";
+  EXPECT_NE(script_of(positive, "loss").find(log), std::string::npos);
+  EXPECT_EQ(script_of(positive, "loss-terms-signed"), "");
+  const auto both = positive + negative;
+  EXPECT_EQ(script_of(both, "loss").find(log), std::string::npos);
+  EXPECT_NE(script_of(both, "loss-terms").find(log), std::string::npos);
+  const auto likelihood = script_of(both, "loss-terms-signed");
+  EXPECT_NE(likelihood, "");
+  EXPECT_EQ(likelihood.find(log), std::string::npos);
+}
+
 TEST(RunHistoryFigures, MarksEveryChangeOfTheDocumentsRates) {
   const std::vector<std::pair<double, std::string>> expected{
       {20, "rate 1e-05"},      {30, "rate 0.0001"},  {40, "rate 0.0005"},

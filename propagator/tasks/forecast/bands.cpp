@@ -98,8 +98,7 @@ void draw_maps(const ShownSpread& shown, const ShownFrames& times,
                 .panel_width = 132,
                 .panel_height = 132};
   for (int64_t n = 0; n < shown.mean.size(0); ++n) {
-    report::PanelRow row{.label = fmt::format("test case {}", n),
-                         .bar_label = "deviation, |error|"};
+    report::PanelRow row{.label = fmt::format("test case {}", n)};
     for (const int64_t t : {times.early, times.middle, times.late}) {
       row.panels.push_back(
           {fmt::format("deviation, t = {}", t), shown.deviation[n][t]});

@@ -2,6 +2,7 @@
 
 #include <torch/utils.h>
 
+#include <algorithm>
 #include <numbers>
 
 #include "propagator/core/error.h"
@@ -318,6 +319,31 @@ TEST(TasksForecastSpread, PredictGivesDeviations) {
   const auto causal = bands({"model.mask=causal"});
   const auto other = prepared_model(causal);
   EXPECT_EQ(causal.task().surrogate(other, kDouble)->outputs().size(), 2u);
+}
+
+// What the page shows beside the figures of a forecast without a variance.
+TEST(TasksForecastSpread, ThePageHasBandsMapsAndCoverage) {
+  for (const char* key : {"heteroscedastic", "mse"}) {
+    const TemporaryFolder folder;
+    const auto e = bands({std::string("loss.frames=") + key});
+    const auto model = prepared_model(e);
+    const auto evaluation = e.task().evaluate(*model, data::Split::kTest);
+    report::Report report(folder.path(), "report.html", "bands", "");
+    forecast_of(e).draw(*model, &evaluation, 2, report);
+    const bool with = std::string(key) != "mse";
+    for (const char* name :
+         {"band-0", "band-errors-1", "deviation", "coverage-per-frame"}) {
+      EXPECT_EQ(std::filesystem::exists(folder / "figures" /
+                                        (std::string(name) + ".gp")),
+                with)
+          << name;
+    }
+    EXPECT_EQ(evaluation.numbers.contains("spread"), with);
+    const auto names = e.task().metric_names();
+    for (const auto& metric : evaluation.metrics) {
+      EXPECT_EQ(std::ranges::count(names, metric.name), 1) << metric.name;
+    }
+  }
 }
 
 TEST(TasksForecastSpread, ResumedTrainingGivesTheSameBits) {
