@@ -63,9 +63,10 @@ physics::WakeCycles read_wake_cycles(const std::filesystem::path& path) {
     int64_t count = 1;
     for (const int64_t size : reader->shape(name)) count *= size;
     if (count > kMaxTable) {
-      throw DataError(fmt::format("{}: expected at most {} numbers of {}, got "
-                                  "{}",
-                                  path.string(), kMaxTable, name, count));
+      throw DataError(
+          fmt::format("{}: expected at most {} numbers of {}, got "
+                      "{}",
+                      path.string(), kMaxTable, name, count));
     }
     return reader->all(name).to(torch::kFloat64).contiguous();
   };

@@ -43,7 +43,9 @@ struct Cycle {
   Tensor velocity;      // (2H + 1, 2, Y, X)
 };
 
-double rms_of(const Tensor& x) { return x.square().mean().sqrt().item<double>(); }
+double rms_of(const Tensor& x) {
+  return x.square().mean().sqrt().item<double>();
+}
 
 // Root mean square over window and period of coefficients (2H + 1, …).
 double rms_of_harmonics(const Tensor& coefficients) {
@@ -107,9 +109,8 @@ Cycle CycleRecorder::record(double reynolds, Progress& progress, int64_t done) {
     if (n >= before_) {
       const auto at =
           window.sample(flow.stream(), torch::zeros_like(flow.stream()));
-      velocities.push_back(torch::stack({at.u, at.v})
-                               .view({2, o_.rows, o_.columns})
-                               .cpu());
+      velocities.push_back(
+          torch::stack({at.u, at.v}).view({2, o_.rows, o_.columns}).cpu());
     }
     progress.update(done + n + 1, [&] {
       return fmt::format("Re {:.1f}, time {:.1f}", reynolds, flow.time());
@@ -136,23 +137,22 @@ Cycle CycleRecorder::cycle_of(double reynolds, const Tensor& velocities,
   const auto times_of = [](int64_t count, double step) {
     return torch::arange(1, count + 1, torch::kFloat64) * step;
   };
-  const auto lift =
-      fit_harmonics(times_of(forces.size(0), dt_), forces.select(1, 1),
-                    strouhal, o_.harmonics);
+  const auto lift = fit_harmonics(times_of(forces.size(0), dt_),
+                                  forces.select(1, 1), strouhal, o_.harmonics);
   const double phase =
       std::atan2(lift[2].item<double>(), lift[1].item<double>());
   const auto times = times_of(velocities.size(0), kSampling) -
                      phase / (2 * std::numbers::pi * strouhal);
-  Cycle cycle{.reynolds = reynolds,
-              .strouhal = strouhal,
-              .drift = numbers.drift,
-              .velocity = fit_harmonics(times, velocities, strouhal,
-                                        o_.harmonics)};
+  Cycle cycle{
+      .reynolds = reynolds,
+      .strouhal = strouhal,
+      .drift = numbers.drift,
+      .velocity = fit_harmonics(times, velocities, strouhal, o_.harmonics)};
   const auto again = torch::matmul(
       harmonic_columns(2 * std::numbers::pi * strouhal * times, o_.harmonics),
       cycle.velocity.flatten(1));
-  cycle.left_out = rms_of(velocities.flatten(1) - again) /
-                   fluctuation_of(cycle.velocity);
+  cycle.left_out =
+      rms_of(velocities.flatten(1) - again) / fluctuation_of(cycle.velocity);
   return cycle;
 }
 
@@ -185,10 +185,9 @@ void WakeCyclesOptions::describe(config::Schema& s) {
           {.help = "Reynolds numbers at which the flow is computed",
            .min = 2,
            .max = 30});
-  s.field("harmonics", harmonics,
-          {.help = "harmonics of the shedding that are kept",
-           .min = 1,
-           .max = 20});
+  s.field(
+      "harmonics", harmonics,
+      {.help = "harmonics of the shedding that are kept", .min = 1, .max = 20});
   const auto place = [&](const char* name, double& value, const char* help) {
     s.field(name, value,
             {.help = help, .unit = "D", .min = -1000, .max = 1000});
@@ -197,9 +196,8 @@ void WakeCyclesOptions::describe(config::Schema& s) {
   place("x_max", x_max, "right edge of the window");
   place("y_min", y_min, "lower edge of the window");
   place("y_max", y_max, "upper edge of the window");
-  s.field(
-      "columns", columns,
-      {.help = "points of the window along x", .min = 4, .max = 1000});
+  s.field("columns", columns,
+          {.help = "points of the window along x", .min = 4, .max = 1000});
   s.field("rows", rows,
           {.help = "points of the window along y", .min = 4, .max = 1000});
   s.field("settling", settling,
@@ -305,8 +303,8 @@ SimulatedCycles simulate_wake_cycles(const WakeCyclesOptions& o,
   Progress progress("wake-cycles", each * std::ssize(all));
   std::vector<Cycle> cycles;
   for (const double reynolds : all) {
-    cycles.push_back(recorder.record(reynolds, progress,
-                                     each * std::ssize(cycles)));
+    cycles.push_back(
+        recorder.record(reynolds, progress, each * std::ssize(cycles)));
   }
   SimulatedCycles found;
   std::vector<double> reynolds, strouhal;

@@ -26,8 +26,8 @@ Tensor fit_harmonics(const Tensor& times, const Tensor& signals,
   auto shape = signals.sizes().vec();
   shape[0] = columns.size(1);
   const auto normal = torch::matmul(columns.t(), columns);
-  const auto right = torch::matmul(
-      columns.t(), signals.reshape({signals.size(0), -1}));
+  const auto right =
+      torch::matmul(columns.t(), signals.reshape({signals.size(0), -1}));
   return torch::linalg_solve(normal, right).view(shape);
 }
 

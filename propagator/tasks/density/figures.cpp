@@ -88,8 +88,7 @@ report::LinePlot curves_of(const std::vector<KnownPosterior>& all,
 }
 
 report::HeatMaps maps_of(const std::vector<KnownPosterior>& all,
-                         const std::vector<std::string>& names,
-                         const std::string& estimate) {
+                         const std::vector<std::string>& names) {
   // Each in units of its own widths, and of its own height.
   const auto along = ((torch::arange(kKnownCells, torch::kFloat64) + 0.5) *
                           (2.0 / static_cast<double>(kKnownCells)) -
@@ -111,11 +110,12 @@ report::HeatMaps maps_of(const std::vector<KnownPosterior>& all,
     ours.panels.push_back(panel("model", one.ours(places)));
     exact.panels.push_back(panel("exact", right));
   }
+  ours.range = exact.range =
+      std::pair(0.0, std::max(report::limits(ours).second, 1.0));
   const auto axis = [&](size_t d, double first, double last) {
-    return report::Axis{
-        .label = fmt::format("{} off {} (widths)", names[d], estimate),
-        .first = first,
-        .last = last};
+    return report::Axis{.label = fmt::format("{} (widths)", names[d]),
+                        .first = first,
+                        .last = last};
   };
   return {.x = axis(0, -kShownWidths, kShownWidths),
           .y = axis(1, kShownWidths, -kShownWidths),
@@ -272,11 +272,12 @@ void DensityTask::draw_known_posteriors(models::Density& model,
                   "by the model, and exactly. The lines are the truths.");
   } else {
     report.figure(
-        "posteriors",
-        maps_of(shown, shape().names, inference_->name_of_estimate()),
-        "Where the unknowns of test cases are likely to be, about the "
-        "classical answer, in standard deviations of each posterior: by the "
-        "model, and exactly. The cross is the truth.");
+        "posteriors", maps_of(shown, shape().names),
+        fmt::format("Where the unknowns of test cases are likely to be, about "
+                    "the answer by {}, in standard deviations of each "
+                    "posterior: by the model, and exactly. The cross is the "
+                    "truth.",
+                    inference_->name_of_estimate()));
   }
 }
 

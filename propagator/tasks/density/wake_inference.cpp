@@ -40,9 +40,10 @@ std::pair<double, double> place_of(const std::string& text) {
       std::isfinite(y)) {
     return {x, y};
   }
-  throw ConfigError("inference.wake.sensors",
-                    fmt::format("expected two numbers, x and y, got '{}'", text),
-                    "each is a place in diameters, such as 3.5 -0.5");
+  throw ConfigError(
+      "inference.wake.sensors",
+      fmt::format("expected two numbers, x and y, got '{}'", text),
+      "each is a place in diameters, such as 3.5 -0.5");
 }
 
 // So many parts of a range in which a flow changes by `change` in all.
@@ -141,16 +142,7 @@ const WakeInference::Table& WakeInference::table() const {
   return table_;
 }
 
-WakeInference::Table WakeInference::read_table() const {
-  if (!std::filesystem::exists(options_.file)) {
-    throw FileError(
-        fmt::format("{}: there is no table of periodic flows", options_.file),
-        "`propagator data generate wake-cycles --out " + options_.file +
-            "` computes it");
-  }
-  Table table;
-  table.cycles = data::read_wake_cycles(options_.file);
-  const auto& cycles = table.cycles;
+void WakeInference::expect_in_range(const physics::WakeCycles& cycles) const {
   const double low = cycles.reynolds[0].item<double>();
   const double high = cycles.reynolds[-1].item<double>();
   constexpr double kSlack = 1 + 1e-9;
@@ -159,8 +151,8 @@ WakeInference::Table WakeInference::read_table() const {
     throw DataError(
         fmt::format("{}: expected Reynolds numbers from {} to {}, got {:.4g} "
                     "to {:.4g}",
-                    options_.file, options_.reynolds_min,
-                    options_.reynolds_max, low, high),
+                    options_.file, options_.reynolds_min, options_.reynolds_max,
+                    low, high),
         "narrow the prior, or compute another table: inference.wake.simulation "
         "has its keys");
   }
@@ -174,32 +166,42 @@ WakeInference::Table WakeInference::read_table() const {
                     options_.file, x_[n], y_[n]),
         "inference.wake.simulation has the window's keys, as wake.x_max=8");
   }
+}
+
+WakeInference::Table WakeInference::read_table() const {
+  if (!std::filesystem::exists(options_.file)) {
+    throw FileError(
+        fmt::format("{}: there is no table of periodic flows", options_.file),
+        "`propagator data generate wake-cycles --out " + options_.file +
+            "` computes it");
+  }
+  Table table;
+  table.cycles = data::read_wake_cycles(options_.file);
+  const auto& cycles = table.cycles;
+  expect_in_range(cycles);
   table.sensors = cycles.at_sensors(x_, y_);
   // As fine as the flows that change most ask for.
-  const auto coarse = torch::linspace(options_.reynolds_min,
-                                      options_.reynolds_max, 65,
-                                      torch::kFloat64);
+  const auto coarse = torch::linspace(
+      options_.reynolds_min, options_.reynolds_max, 65, torch::kFloat64);
   const auto harmonics = coefficients(table, coarse);
   const auto phases_at = [&](int64_t count) {
-    return physics::harmonic_columns(
-        torch::arange(count, torch::kFloat64) *
-            (kTurn / static_cast<double>(count)),
-        cycles.harmonics());
+    return physics::harmonic_columns(torch::arange(count, torch::kFloat64) *
+                                         (kTurn / static_cast<double>(count)),
+                                     cycles.harmonics());
   };
   const auto flows = torch::matmul(phases_at(64), harmonics);  // (65, 64, n)
   const auto largest = [](const Tensor& step) {
     return step.norm(2, {2}).max().item<double>();
   };
-  const int64_t phases = parts_of(
-      64 * largest(flows - flows.roll(1, 1)), options_.noise, kPhases,
-      kLeastPhases, kMostPhases);
+  const int64_t phases =
+      parts_of(64 * largest(flows - flows.roll(1, 1)), options_.noise, kPhases,
+               kLeastPhases, kMostPhases);
   const int64_t pairs =
       parts_of(64 * largest(flows.slice(0, 1) - flows.slice(0, 0, -1)),
                options_.noise, kPairsOfReynolds, kLeastPairs, kMostPairs);
   table.columns = phases_at(phases);
-  table.reynolds =
-      torch::linspace(options_.reynolds_min, options_.reynolds_max,
-                      2 * pairs + 1, torch::kFloat64);
+  table.reynolds = torch::linspace(options_.reynolds_min, options_.reynolds_max,
+                                   2 * pairs + 1, torch::kFloat64);
   table.flows =
       torch::matmul(table.columns, coefficients(table, table.reynolds))
           .flatten(0, 1)
@@ -216,8 +218,7 @@ Tensor WakeInference::coefficients(const Table& table,
   std::vector<Tensor> at_times;
   for (int64_t t = 0; t < options_.times; ++t) {
     const double time = options_.interval * static_cast<double>(t);
-    at_times.push_back(
-        physics::turn_harmonics(here, kTurn * time * strouhal));
+    at_times.push_back(physics::turn_harmonics(here, kTurn * time * strouhal));
   }
   // (N, 2H + 1, 2, S, T) → sensors, then u and v, then times
   return torch::stack(at_times, 4).transpose(2, 3).flatten(2);
@@ -289,11 +290,9 @@ Tensor WakeInference::log_joint(const Tensor& unknown,
   std::vector<Tensor> parts;
   for (int64_t n = 0; n < unknown.size(0); n += at_once) {
     const auto flows = torch::matmul(
-        known.columns,
-        coefficients(known, reynolds.slice(0, n, n + at_once)));
+        known.columns, coefficients(known, reynolds.slice(0, n, n + at_once)));
     const auto off = observed.slice(0, n, n + at_once).unsqueeze(1) - flows;
-    parts.push_back(
-        torch::logsumexp(-off.square().sum(2) / (2 * variance), 1));
+    parts.push_back(torch::logsumexp(-off.square().sum(2) / (2 * variance), 1));
   }
   return (torch::cat(parts) + prior_.log_density() - units)
       .masked_fill(~inside, -std::numeric_limits<double>::infinity());

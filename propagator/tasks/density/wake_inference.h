@@ -68,6 +68,8 @@ class WakeInference : public Inference {
   };
   const Table& table() const;
   Table read_table() const;
+  // DataError if the flows do not reach as far as the prior and the sensors.
+  void expect_in_range(const physics::WakeCycles& cycles) const;
   // (N, 2H + 1, readings): harmonics of the phase at the first time.
   torch::Tensor coefficients(const Table& table,
                              const torch::Tensor& reynolds) const;

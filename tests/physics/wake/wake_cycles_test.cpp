@@ -29,8 +29,7 @@ TEST(PhysicsWakeCycles, HarmonicsOfASignalAreFound) {
   const auto angle = 2 * kPi * 0.4 * t;
   const auto first = 0.5 + 2 * torch::cos(angle) - torch::sin(2 * angle);
   const auto second = 3 * torch::sin(angle) + 0.25 * torch::cos(2 * angle);
-  const auto found =
-      fit_harmonics(t, torch::stack({first, second}, 1), 0.4, 2);
+  const auto found = fit_harmonics(t, torch::stack({first, second}, 1), 0.4, 2);
   const auto expected = torch::tensor(
       {{0.5, 0.}, {2., 0.}, {0., 3.}, {0., 0.25}, {-1., 0.}}, torch::kFloat64);
   EXPECT_TRUE(near(found, expected, {1e-9, 1e-10}));
@@ -59,8 +58,8 @@ WakeCycles polynomials() {
   auto velocity = torch::zeros({4, 3, 2, 5, 7}, torch::kFloat64);
   for (int64_t k = 0; k < 3; ++k) {
     for (int64_t c = 0; c < 2; ++c) {
-      const auto scale = (100 * nu).pow(static_cast<double>(k)) +
-                         static_cast<double>(c);
+      const auto scale =
+          (100 * nu).pow(static_cast<double>(k)) + static_cast<double>(c);
       velocity.select(1, k).select(1, c).copy_(scale.view({4, 1, 1}) * plane);
     }
   }
@@ -142,8 +141,7 @@ TEST(PhysicsWakeCycles, AComputedFlowIsItsMirrorImageHalfAPeriodLater) {
   options.settling = 20;
   options.recording = 20;
   options.validate();
-  const auto [cycles, numbers] =
-      simulate_wake_cycles(options, torch::kCPU);
+  const auto [cycles, numbers] = simulate_wake_cycles(options, torch::kCPU);
   cycles.expect_whole("simulated");
   EXPECT_GT(cycles.strouhal.min().item<double>(), 0.12);
   EXPECT_LT(cycles.strouhal.max().item<double>(), 0.25);
@@ -153,11 +151,13 @@ TEST(PhysicsWakeCycles, AComputedFlowIsItsMirrorImageHalfAPeriodLater) {
   EXPECT_GT(size, 0.05);
   for (int64_t k = 0; k < 5; ++k) {
     const double sign = (k + 1) / 2 % 2 == 0 ? 1 : -1;  // of half a period
-    EXPECT_LT((of_last[k][0] - sign * mirrored[k][0]).abs().max().item<double>(),
-              0.25 * size)
+    EXPECT_LT(
+        (of_last[k][0] - sign * mirrored[k][0]).abs().max().item<double>(),
+        0.25 * size)
         << k;
-    EXPECT_LT((of_last[k][1] + sign * mirrored[k][1]).abs().max().item<double>(),
-              0.25 * size)
+    EXPECT_LT(
+        (of_last[k][1] + sign * mirrored[k][1]).abs().max().item<double>(),
+        0.25 * size)
         << k;
   }
   // Reynolds numbers so close say nearly the same.

@@ -60,7 +60,9 @@ class TasksWakeInference : public ::testing::Test {
   std::string path_;
 };
 
-Tensor column(double value) { return torch::full({1, 1}, value, torch::kFloat64); }
+Tensor column(double value) {
+  return torch::full({1, 1}, value, torch::kFloat64);
+}
 
 TEST_F(TasksWakeInference, ReadingsFollowTheShedding) {
   const WakeInference inference(options());
@@ -72,17 +74,15 @@ TEST_F(TasksWakeInference, ReadingsFollowTheShedding) {
   for (int sensor = 0; sensor < 2; ++sensor) {
     for (int component = 0; component < 2; ++component) {
       for (int t = 0; t < 4; ++t) {
-        const double angle =
-            2 * kPi * strouhal_at(reynolds) * 1.5 * t + phase;
+        const double angle = 2 * kPi * strouhal_at(reynolds) * 1.5 * t + phase;
         const double strength = strength_at(reynolds);
-        expected.push_back(component == 0
-                               ? 0.8 + strength / 2 * std::sin(angle)
-                               : strength * std::cos(angle));
+        expected.push_back(component == 0 ? 0.8 + strength / 2 * std::sin(angle)
+                                          : strength * std::cos(angle));
       }
     }
   }
-  EXPECT_TRUE(near(found, torch::tensor(expected, torch::kFloat64),
-                   testing::kFloat64));
+  EXPECT_TRUE(
+      near(found, torch::tensor(expected, torch::kFloat64), testing::kFloat64));
   EXPECT_EQ(inference.observed()[5], "v_1_2");
   EXPECT_EQ(std::ssize(inference.observed()), found.size(0));
 }
@@ -94,17 +94,15 @@ TEST_F(TasksWakeInference, EvidenceIsTheIntegralOverReAndPhase) {
   const auto observed = inference.draw(1, 0, 3).observed;
   const auto evidence = *inference.log_evidence(observed);
   constexpr int64_t kPhases = 3000, kCells = 600;
-  const auto phase = torch::arange(kPhases, torch::kFloat64) *
-                     (2 * kPi / double{kPhases});
+  const auto phase =
+      torch::arange(kPhases, torch::kFloat64) * (2 * kPi / double{kPhases});
   const double units = 16 * 0.5 * std::log(2 * kPi * 0.04);
-  const auto cells =
-      60 + 120 * (torch::arange(kCells, torch::kFloat64) + 0.5) /
-               double{kCells};
+  const auto cells = 60 + 120 * (torch::arange(kCells, torch::kFloat64) + 0.5) /
+                              double{kCells};
   for (int64_t n = 0; n < 3; ++n) {
-    const auto off =
-        inference.readings_of(torch::full({kPhases}, 97., torch::kFloat64),
-                              phase) -
-        observed[n];
+    const auto off = inference.readings_of(
+                         torch::full({kPhases}, 97., torch::kFloat64), phase) -
+                     observed[n];
     const double mean =
         torch::logsumexp(-off.square().sum(1) / 0.08, 0).item<double>() -
         std::log(double{kPhases});
@@ -112,11 +110,10 @@ TEST_F(TasksWakeInference, EvidenceIsTheIntegralOverReAndPhase) {
                     .item<double>(),
                 mean - units - std::log(120.), 1e-9);
     const auto seen = observed.narrow(0, n, 1).expand({kCells, 16});
-    const double sum = torch::logsumexp(inference.log_joint(
-                                            cells.unsqueeze(1), seen),
-                                        0)
-                           .item<double>() +
-                       std::log(120. / kCells);
+    const double sum =
+        torch::logsumexp(inference.log_joint(cells.unsqueeze(1), seen), 0)
+            .item<double>() +
+        std::log(120. / kCells);
     EXPECT_NEAR(evidence[n].item<double>(), sum, 1e-4) << n;
   }
 }
@@ -126,12 +123,11 @@ TEST_F(TasksWakeInference, TheEstimateIsTheHighestOverReAndPhase) {
   narrow.noise = 0.02;
   const WakeInference inference(narrow);
   const auto pairs = inference.draw(1, 0, 300);
-  const auto off =
-      (inference.estimate(pairs.observed) - pairs.unknown).abs();
+  const auto off = (inference.estimate(pairs.observed) - pairs.unknown).abs();
   // Little noise leaves little doubt.
   EXPECT_LT(off.median().item<double>(), 3);
-  EXPECT_TRUE(torch::isinf(inference.log_joint(column(59), pairs.observed
-                                                               .slice(0, 0, 1)))
+  EXPECT_TRUE(torch::isinf(inference.log_joint(column(59),
+                                               pairs.observed.slice(0, 0, 1)))
                   .item<bool>());
 }
 
@@ -139,8 +135,8 @@ TEST_F(TasksWakeInference, PairsAreThoseOfTheEnsemble) {
   const WakeInference inference(options());
   const auto all = inference.draw(1, 0, 10), some = inference.draw(1, 4, 3);
   EXPECT_TRUE(torch::equal(all.unknown.slice(0, 4, 7), some.unknown));
-  EXPECT_TRUE(near(all.observed.slice(0, 4, 7), some.observed,
-                   testing::kFloat64));
+  EXPECT_TRUE(
+      near(all.observed.slice(0, 4, 7), some.observed, testing::kFloat64));
 }
 
 run::Experiment wake_experiment(const std::string& keys) {
