@@ -60,6 +60,11 @@ class DensityTask : public Task, public Drawing, public Generating {
                                        const Runtime& runtime) const override;
   void draw(torch::nn::Module& model, const Evaluation* evaluation,
             int64_t cases, report::Report& report) override;
+  // Densities of rows with the same target beside one another.
+  std::vector<NamedFigure> draw_rows(
+      std::span<const ReproducedRow> rows) const override;
+  // Of a target of two variables.
+  std::optional<report::FieldMaps> maps(torch::nn::Module& model) override;
 
   std::vector<std::string> given_columns() const override;
   std::vector<std::string> generated_columns() const override {
@@ -107,8 +112,7 @@ class DensityTask : public Task, public Drawing, public Generating {
   // Of the one or two unknowns of a question whose posterior is known.
   void draw_known_posteriors(models::Density& model,
                              report::Report& report) const;
-  void draw_target_picture(models::Density& model,
-                           report::Report& report) const;
+  void draw_target_picture(models::Density& model, report::Report& report);
 
   TargetOptions target_options_;
   InferenceOptions inference_options_;

@@ -4,6 +4,7 @@
 #include <functional>
 
 #include "propagator/tasks/calibration.h"
+#include "propagator/tasks/compared_rows.h"
 #include "propagator/tasks/density/density.h"
 
 // Pictures of densities.
@@ -152,40 +153,60 @@ void DensityTask::draw(torch::nn::Module& module, const Evaluation* evaluation,
   }
 }
 
-void DensityTask::draw_target_picture(models::Density& model,
-                                      report::Report& report) const {
+std::optional<report::FieldMaps> DensityTask::maps(torch::nn::Module& module) {
+  if (!target_ || shape().variables != 2) return std::nullopt;
   const auto window = target_->window();
   const auto centres = centres_of(window);
   const auto none = torch::zeros({centres.size(0), 0}, runtime_.options());
   const auto picture = [](const Tensor& log_density) {
-    return log_density.exp().view({kCells, kCells});
+    return log_density.exp().view({1, kCells, kCells});
   };
-  const auto truth = picture(target_->log_prob(centres));
-  const auto ours =
-      picture(log_likelihoods(model, {centres.to(runtime_.options()), none}));
-  const auto drawn = model
-                         .sample(none.narrow(0, 0, kShownSamples),
-                                 RandomStream(0, "figures/samples"))
+  const auto ours = log_likelihoods(as_density(module),
+                                    {centres.to(runtime_.options()), none});
+  return report::FieldMaps{.subject = config::name_of(target_options_.name),
+                           .model = model_name_,
+                           .names = {"density"},
+                           .x = {.label = shape().names[0],
+                                 .first = window.x.first,
+                                 .last = window.x.second},
+                           .y = {.label = shape().names[1],  // from the top
+                                 .first = window.y.second,
+                                 .last = window.y.first},
+                           .answer = picture(ours),
+                           .truth = picture(target_->log_prob(centres)),
+                           .truth_name = "truth"};
+}
+
+std::vector<NamedFigure> DensityTask::draw_rows(
+    std::span<const ReproducedRow> rows) const {
+  std::vector<NamedFigure> figures;
+  for (const auto& target : compared_rows(rows)) {
+    figures.push_back({"density-" + target.name,
+                       report::compare(target.name, target.rows),
+                       "The densities that each row's seed with the median has "
+                       "learned, and how far they are from the truth."});
+  }
+  return figures;
+}
+
+void DensityTask::draw_target_picture(models::Density& model,
+                                      report::Report& report) {
+  const auto maps = *this->maps(model);
+  const auto none = torch::zeros({kShownSamples, 0}, runtime_.options());
+  const auto drawn = model.sample(none, RandomStream(0, "figures/samples"))
                          .to(torch::kCPU, torch::kFloat64);
   report::Panel samples{.title = "samples of the model",
-                        .values = torch::zeros_like(ours)};
+                        .values = torch::zeros_like(maps.answer[0])};
   samples.dots = {report::numbers(drawn.select(1, 0)),
                   report::numbers(drawn.select(1, 1)),
                   {}};
-  const report::Axis x{.label = shape().names[0],
-                       .first = window.x.first,
-                       .last = window.x.second};
-  const report::Axis y{.label = shape().names[1],  // from the top
-                       .first = window.y.second,
-                       .last = window.y.first};
+  auto figure = report::figure_of("", maps);
+  figure.rows = {{.bar_label = "density",
+                  .panels = {{.title = "truth", .values = maps.truth[0]},
+                             {.title = "model", .values = maps.answer[0]},
+                             samples}}};
   report.figure(
-      "density",
-      report::HeatMaps{.x = x,
-                       .y = y,
-                       .rows = {{.bar_label = "density",
-                                 .panels = {{.title = "truth", .values = truth},
-                                            {.title = "model", .values = ours},
-                                            samples}}}},
+      "density", figure,
       "The distribution that the samples come from, the one that was learned, "
       "and new samples of it.");
 }

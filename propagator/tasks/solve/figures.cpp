@@ -2,8 +2,8 @@
 #include <torch/utils.h>
 
 #include <algorithm>
-#include <set>
 
+#include "propagator/tasks/compared_rows.h"
 #include "propagator/tasks/solve/field_panels.h"
 #include "propagator/tasks/solve/solve.h"
 
@@ -33,58 +33,6 @@ report::BarChart errors_of(std::span<const ReproducedRow> rows) {
   return chart;
 }
 
-// Rows that solve the same problem.
-struct SameProblem {
-  std::string first;  // row
-  std::string name;   // the words that all begin with: "wave"
-  std::vector<report::ComparedMaps> rows = {};
-};
-
-// "wave" of wave-kan and wave-pinn; the first one if they have nothing in
-// common.
-std::string common_beginning(const std::string& a, const std::string& b) {
-  auto common = a;
-  while (!(b + "-").starts_with(common + "-")) {
-    const auto cut = common.rfind('-');
-    if (cut == std::string::npos) return a;
-    common.resize(cut);
-  }
-  return common;
-}
-
-// The row's name, which has the model's at its end if it is a paper's.
-std::string title_of(const ReproducedRow& row, const std::string& model) {
-  auto title = row.name;
-  if (!title.ends_with("-" + model)) title += fmt::format(" ({})", model);
-  const std::string mode = row.summary.at("mode");
-  return mode == "honest" ? title : fmt::format("{}, {}", title, mode);
-}
-
-std::vector<SameProblem> by_problem(std::span<const ReproducedRow> rows) {
-  std::vector<SameProblem> problems;
-  for (const auto& row : rows) {
-    auto maps = row.maps();
-    if (!maps) continue;
-    const auto remark =
-        fmt::format("{} {}", row.summary.at("metric").get<std::string>(),
-                    report::scientific(row.summary.at("value")));
-    auto same = std::ranges::find_if(problems, [&](const SameProblem& problem) {
-      return problem.rows.front().maps.subject == maps->subject;
-    });
-    if (same == problems.end()) {
-      same = problems.insert(same, {row.name, row.name});
-    }
-    same->name = common_beginning(same->name, row.name);
-    same->rows.push_back(
-        {title_of(row, maps->model), remark, std::move(*maps)});
-  }
-  std::set<std::string> taken;
-  for (auto& [first, name, same] : problems) {
-    if (!taken.insert(name).second) name = first;
-  }
-  return problems;
-}
-
 }  // namespace
 
 report::LinePlot Solve::curves(const json& result) const {
@@ -109,7 +57,7 @@ std::vector<NamedFigure> Solve::draw_rows(
     figures.push_back({"solve", errors_of(rows),
                        "Each row of the publication that was run."});
   }
-  for (const auto& problem : by_problem(rows)) {
+  for (const auto& problem : compared_rows(rows)) {
     figures.push_back({"solve-" + problem.name,
                        report::compare(problem.name, problem.rows),
                        "The fields of each row's seed with the median, and "

@@ -207,5 +207,41 @@ TEST(TasksDensity, ContradictionsAreRefused) {
             std::string::npos);
 }
 
+TEST(TasksDensity, RowsOfOneTargetAreDrawnBesideOneAnother) {
+  const auto row = [](const std::string& name, const std::string& text) {
+    ReproducedRow made{.name = name, .summary = {}, .history = {}};
+    made.summary = {
+        {"metric", "below the truth"}, {"value", 0.1}, {"mode", "honest"}};
+    made.maps = [text] {
+      const auto e = experiment(text);
+      e.task().prepare(0, kDouble);
+      const auto model = e.make_model(kDouble);
+      e.task().calibrate(*model);
+      return dynamic_cast<Drawing&>(e.task()).maps(*model);
+    };
+    return made;
+  };
+  const std::string rings =
+      "target: {name: rings}\ndata: {samples: 500, validation: 200}\n";
+  const std::vector rows{row("lecture-maf", kLectureText),
+                         row("lecture-made", kLectureText),
+                         row("rings", rings)};
+  const auto maps = *rows[0].maps();
+  // A probability each, but for what is outside of the picture.
+  const double cell = (maps.x.last - maps.x.first) *
+                      (maps.y.first - maps.y.last) /
+                      static_cast<double>(maps.truth.numel());
+  EXPECT_NEAR(maps.truth.sum().item<double>() * cell, 1, 0.02);
+  EXPECT_GT(maps.answer.sum().item<double>() * cell, 0.5);
+  const auto figures =
+      dynamic_cast<Drawing&>(experiment(kLectureText).task()).draw_rows(rows);
+  ASSERT_EQ(figures.size(), 2u);
+  EXPECT_EQ(figures[0].name, "density-lecture");
+  EXPECT_EQ(figures[1].name, "density-rings");
+  const auto& beside = std::get<report::HeatMaps>(figures[0].figure);
+  ASSERT_EQ(beside.rows.size(), 2u);
+  EXPECT_EQ(beside.rows[0].panels.size(), 3u);
+}
+
 }  // namespace
 }  // namespace propagator::tasks
