@@ -136,6 +136,21 @@ NamedTensors without_prefix(const NamedTensors& all,
   return named;
 }
 
+// Of what is added to a model the metadata tell the size: nothing may be made
+// that the tensors are not.
+void expect_size(const data::Safetensors& adapter, const std::string& ending,
+                 const char* key, int64_t size) {
+  bool any = false;
+  for (const auto& [name, value] : adapter.tensors) {
+    if (!name.ends_with(ending)) continue;
+    any = true;
+    if (value.dim() == 2 && value.size(0) == size) continue;
+    throw DataError(fmt::format("its {} is {}, and {} is of another size", key,
+                                size, name));
+  }
+  if (!any) throw DataError(fmt::format("it has no tensor *{}", ending));
+}
+
 }  // namespace
 
 void add_parts(const TuneOptions& o, torch::nn::Module& model) {
@@ -161,6 +176,12 @@ TuneOptions method_of(const data::Safetensors& adapter) {
       throw DataError(
           fmt::format("its {} is {}: {}", key, found->second, error.what()));
     }
+  }
+  if (options.method == TuneMethod::kAdapters) {
+    expect_size(adapter, "adapter.down.weight", "width", options.width);
+  }
+  if (options.method == TuneMethod::kPrefix) {
+    expect_size(adapter, "prefix.keys", "tokens", options.tokens);
   }
   return options;
 }
