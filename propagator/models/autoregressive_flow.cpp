@@ -84,22 +84,24 @@ nn::Mapped AutoregressiveFlow::apply(const Tensor& x, const Tensor& parameters,
                    : nn::rational_spline(x, parameters, options_.spline);
   }
   const auto mean = parameters.select(-1, 0);
-  const auto log_scale =
-      kMostLogScale * torch::tanh(parameters.select(-1, 1) / kMostLogScale);
-  if (inverse) return {mean + x * torch::exp(log_scale), log_scale};
-  return {(x - mean) * torch::exp(-log_scale), -log_scale};
+  const auto log_slope =
+      torch::tanh(parameters.select(-1, 1) * (1 / kMostLogScale)) *
+      -kMostLogScale;
+  if (inverse) return {mean + x * torch::exp(-log_slope), -log_slope};
+  return {(x - mean) * torch::exp(log_slope), log_slope};
 }
 
 nn::Mapped AutoregressiveFlow::to_normal(const Tensor& x, const Tensor& given) {
-  nn::Mapped so_far{x, torch::zeros({x.size(0)}, x.options())};
+  auto value = x;
+  std::vector<Tensor> slopes, scales;  // logarithms, added up at the end
   for (auto& map : maps_) {
-    const auto at = (so_far.value - map.shift) * torch::exp(map.log_scale);
+    const auto at = (value - map.shift) * torch::exp(map.log_scale);
     const auto next = apply(at, map.net->forward(at, given), /*inverse=*/false);
-    so_far.value = next.value;
-    so_far.log_slope =
-        so_far.log_slope + next.log_slope.sum(-1) + map.log_scale.sum();
+    value = next.value;
+    slopes.push_back(next.log_slope);
+    scales.push_back(map.log_scale);
   }
-  return so_far;
+  return {value, torch::cat(slopes, 1).sum(1) + torch::cat(scales).sum()};
 }
 
 Tensor AutoregressiveFlow::from_normal(const Tensor& u, const Tensor& given) {

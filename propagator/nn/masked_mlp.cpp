@@ -8,6 +8,8 @@
 #include <numeric>
 #include <stdexcept>
 
+#include "propagator/kernels/masked_mlp.h"
+
 namespace propagator::nn {
 namespace {
 
@@ -80,11 +82,6 @@ MaskedMlpImpl::Layer MaskedMlpImpl::layer(const std::string& name,
       register_buffer(name + "_mask", mask_of(from, to, strict))};
 }
 
-Tensor MaskedMlpImpl::apply(const Layer& layer, const Tensor& x) {
-  return torch::linear(x, layer.linear->weight * layer.mask,
-                       layer.linear->bias);
-}
-
 void MaskedMlpImpl::reset_outputs() {
   const torch::NoGradGuard no_grad;
   out_.linear->weight.zero_();
@@ -92,11 +89,15 @@ void MaskedMlpImpl::reset_outputs() {
 }
 
 Tensor MaskedMlpImpl::forward(const Tensor& x, const Tensor& given) {
-  auto h = options_.given > 0 ? torch::cat({x, given}, 1) : x;
-  for (size_t n = 0; n < hidden_.size(); ++n) {
-    h = n == 0 ? apply(hidden_[n], h) : h + apply(hidden_[n], torch::silu(h));
-  }
-  return apply(out_, torch::silu(h))
+  std::vector<Tensor> layers;
+  const auto add = [&](const Layer& layer) {
+    layers.insert(layers.end(),
+                  {layer.linear->weight, layer.linear->bias, layer.mask});
+  };
+  for (const auto& layer : hidden_) add(layer);
+  add(out_);
+  const auto known = options_.given > 0 ? torch::cat({x, given}, 1) : x;
+  return kernels::masked_mlp(known, layers)
       .view({x.size(0), options_.variables, options_.outputs});
 }
 

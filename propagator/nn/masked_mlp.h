@@ -40,7 +40,6 @@ class MaskedMlpImpl : public torch::nn::Module {
   };
   Layer layer(const std::string& name, const std::vector<int64_t>& from,
               const std::vector<int64_t>& to, bool strict);
-  static torch::Tensor apply(const Layer& layer, const torch::Tensor& x);
 
   MaskedMlpOptions options_;
   std::vector<Layer> hidden_;
