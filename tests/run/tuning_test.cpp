@@ -440,26 +440,5 @@ TEST_F(RunTuning, BeginsFromAFileAndFromACheckpointToo) {
   }
 }
 
-// Nothing is made that an adapter's tensors are not: its metadata may ask for
-// any size.
-TEST(RunTuningFile, AnAdapterIsAsLargeAsItsTensors) {
-  data::Safetensors adapter;
-  adapter.metadata = {{"method", "adapters"},
-                      {"rank", "8"},
-                      {"alpha", "16"},
-                      {"width", "4"},
-                      {"tokens", "8"}};
-  EXPECT_THROW(train::method_of(adapter), DataError) << "without any";
-  adapter.tensors["layer0.adapter.down.weight"] = torch::zeros({4, 6});
-  EXPECT_EQ(train::method_of(adapter).width, 4);
-  adapter.metadata["width"] = "60000";
-  EXPECT_THROW(train::method_of(adapter), DataError);
-  adapter.metadata["method"] = "prefix";
-  adapter.tensors = {{"layer0.attention.prefix.keys", torch::zeros({8, 6})}};
-  EXPECT_EQ(train::method_of(adapter).tokens, 8);
-  adapter.metadata["tokens"] = "4000";
-  EXPECT_THROW(train::method_of(adapter), DataError);
-}
-
 }  // namespace
 }  // namespace propagator::run
