@@ -118,7 +118,8 @@ void begin_from(const Base& base, const Experiment& experiment,
                 torch::nn::Module& model) {
   const torch::NoGradGuard no_grad;
   const auto parameters = model.named_parameters();
-  const bool keeps_data = answers_from_data(model);
+  const bool keeps_data = answers_from_data(model) ||
+                          experiment.tune().units == train::TuneUnits::kData;
   experiment.with_place([&] {
     for (const auto& [name, value] : base.weights) {
       if (parameters.contains(name)) continue;

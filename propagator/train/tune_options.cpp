@@ -13,6 +13,10 @@ void TuneOptions::describe(config::Schema& s) {
                    "changes of matrices; bottleneck layers between frozen "
                    "ones; learned tokens that attention sees",
            .later = true});
+  s.field("units", units,
+          {.help = "units of what is not trained, such as the size of changes "
+                   "of a plate: the base's, or those of the new data",
+           .later = true});
   s.field("train", train,
           {.help = "names of parameters that are trained as well, such as "
                    "*.bias",

@@ -9,6 +9,9 @@
 namespace propagator::train {
 
 enum class TuneMethod { kFull, kLastLayer, kLora, kAdapters, kPrefix };
+// Whose are the units in which a model sees and gives its numbers: those of the
+// data that the base was trained with, or of those it is trained with now.
+enum class TuneUnits { kBase, kData };
 
 // Fine-tuning: from whose weights a training begins, and what of the model it
 // changes. The parameters that are trained are those of the method and those
@@ -16,6 +19,7 @@ enum class TuneMethod { kFull, kLastLayer, kLora, kAdapters, kPrefix };
 struct TuneOptions {
   std::string from;
   TuneMethod method = TuneMethod::kFull;
+  TuneUnits units = TuneUnits::kBase;
   std::vector<std::string> train, freeze;
   std::vector<std::string> targets = {"*"};
   int64_t rank = 8;
@@ -42,6 +46,13 @@ struct Names<train::TuneMethod> {
       {kLora, "lora"},
       {kAdapters, "adapters"},
       {kPrefix, "prefix"}};
+};
+
+template <>
+struct Names<train::TuneUnits> {
+  using enum train::TuneUnits;
+  static constexpr std::pair<train::TuneUnits, const char*> all[] = {
+      {kBase, "base"}, {kData, "data"}};
 };
 
 }  // namespace propagator::config

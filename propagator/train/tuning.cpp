@@ -228,6 +228,10 @@ Tuning::Tuning(const TuneOptions& o, torch::nn::Module& model, int64_t seed)
                       "fine-tune",
                       "leave tune.from out");
   }
+  for (const auto& item : model.named_parameters()) {
+    if (o.units == TuneUnits::kBase || item.value().requires_grad()) continue;
+    units_.emplace_back(item.key(), item.value());
+  }
   auto whole = of_method(o, model, all);
   whole.merge(chosen(o.train, all, "tune.train", "parameter"));
   const auto frozen = chosen(o.freeze, all, "tune.freeze", "parameter");
@@ -267,6 +271,7 @@ int64_t Tuning::parameters() const {
 NamedTensors Tuning::adapter() const {
   auto all = low_rank_.factors();
   all.insert(trained_.begin(), trained_.end());
+  all.insert(units_.begin(), units_.end());
   for (auto& [name, value] : all) {
     value = value.detach().to(torch::kCPU).clone();
   }

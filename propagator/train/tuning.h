@@ -29,7 +29,7 @@ class Tuning {
   int64_t parameters() const;
 
   // What was trained and nothing else, as copies on the CPU: factors of
-  // changes and whole parameters by name.
+  // changes and whole parameters by name; and units that are not the base's.
   NamedTensors adapter() const;
   // What a file says beside them: the method and its sizes, and the base.
   std::map<std::string, std::string> metadata() const;
@@ -48,6 +48,7 @@ class Tuning {
   TuneOptions options_;
   std::vector<std::pair<std::string, torch::Tensor>> trained_;  // whole ones
   std::vector<torch::Tensor> frozen_;
+  std::vector<std::pair<std::string, torch::Tensor>> units_;  // of the data
   LowRank low_rank_;
   std::map<std::string, std::string> base_;
 };
