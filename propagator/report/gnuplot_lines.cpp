@@ -82,9 +82,11 @@ std::string frame_commands(const std::string& title) {
 std::string event_commands(const LinePlot& plot) {
   constexpr double kLabelWidth = 0.035;  // of the plot, a line of small text
   const auto& [label, low, high, log, ticks] = plot.x;
+  auto events = plot.events;
+  std::ranges::stable_sort(events, {}, &Event::x);
   std::string text;
   double free_from = 0;
-  for (const auto& event : plot.events) {
+  for (const auto& event : events) {
     if (!(event.x >= low && event.x <= high)) continue;
     const double place = log ? std::log(event.x / low) / std::log(high / low)
                              : (event.x - low) / (high - low);
