@@ -13,7 +13,7 @@ def table_of(name):
         return "unknown"
     if name.startswith("heat"):
         return "heat"
-    if "-noise-" in name or name.endswith("-uw"):
+    if "-noise-" in name or name.endswith(("-uw", "-faithful")):
         return "noise"
     if name.removeprefix("wake-pgt-") in ABLATIONS:
         return "ablation"
@@ -50,9 +50,9 @@ def training_error(r):
     return f"{sum(e**2 for e in errors) / len(errors):.1e}"
 
 
-def coverage(share):
-    return lambda r: (f"{100 * r['held_out_fit']['coverage'][share]:.0f} %"
-                      if "coverage" in r.get("held_out_fit", {}) else "-")
+def coverage(share, fit="held_out_fit"):
+    return lambda r: (f"{100 * r[fit]['coverage'][share]:.0f} %"
+                      if "coverage" in r.get(fit, {}) else "-")
 
 
 def found(r):
@@ -73,10 +73,12 @@ TABLES = [
         "One part left out, or another decoder."],
      [*FIELDS, ("readings that trained, mean square", training_error)]),
     ("noise", "Noise", [
-        "`-uw` predicts a variance too; coverage is of readings that did not train."],
+        "`-uw` predicts a variance by the paper's likelihood, `-faithful` beside the fields; coverage is of readings that",
+        "did not train, and of new ones at the test's points."],
      [("noise", lambda r: f"{r['sensors']['noise']:g}"), *FIELDS,
       ("in the 50 % interval", coverage("50")),
-      ("in the 90 % interval", coverage("90"))]),
+      ("in the 90 % interval", coverage("90")),
+      ("in the 90 % interval, new", coverage("90", "new_fit"))]),
     ("unknown", "Unknown parameters", ["With the interval of 95 %."],
      [("noise", lambda r: f"{r['sensors']['noise']:g}"), ("found", found)]),
     ("pressure", "The pressure of a wake", [
