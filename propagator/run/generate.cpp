@@ -14,6 +14,14 @@
 namespace propagator::run {
 namespace {
 
+// All of a few names; of many the first and the last, and how many they are.
+std::string some_of(const std::vector<std::string>& names) {
+  constexpr size_t kShown = 8;
+  if (names.size() <= kShown) return fmt::format("{}", fmt::join(names, ", "));
+  return fmt::format("{}, {}, … {} ({} columns)", names[0], names[1],
+                     names.back(), names.size());
+}
+
 const tasks::Generating& generating(const Run& run) {
   const auto* task =
       dynamic_cast<const tasks::Generating*>(&run.experiment().task());
@@ -34,8 +42,7 @@ tasks::NamedTensors read_given(const tasks::Generating& task,
     throw names.empty()
         ? UsageError("[generate] nothing is given to this model",
                      "leave out --given")
-        : UsageError(fmt::format("[generate] this model is given {}",
-                                 fmt::join(names, ", ")),
+        : UsageError("[generate] this model is given " + some_of(names),
                      "name a table of it with --given");
   }
   tasks::NamedTensors given;
