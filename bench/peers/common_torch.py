@@ -66,6 +66,29 @@ def closure_of(args, model, loss, compile_mode):
     return captured(closure)[0].replay if args.mode == "graph" else closure
 
 
+def training_step(args, model, loss_at, batch, rows, compile_mode):
+    """A step of Adam on loss_at(numbers of the next `batch` of `rows` rows)."""
+    options = {"eager": {}, "graph": {"capturable": True, "fused": True},
+               "compiled": {"fused": True}}[args.mode]
+    adam = torch.optim.Adam(model.parameters(), lr=1e-3, **options)
+    place = torch.zeros((), dtype=torch.int64, device=args.device)
+    numbers = torch.arange(batch, device=args.device)
+
+    def loss():
+        return loss_at(place + numbers)
+
+    if compile_mode:
+        loss = compiled(loss, compile_mode)
+
+    def step():
+        adam.zero_grad(set_to_none=True)
+        loss().backward()
+        adam.step()
+        place.add_(batch).remainder_(rows)
+
+    return captured(step)[0].replay if args.mode == "graph" else step
+
+
 def best_compiled(args, make, wait, plan, ready):
     """The faster mode and its times; one that fails is told and left out."""
     best = None

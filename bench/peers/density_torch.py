@@ -27,7 +27,7 @@ import torch
 from torch import nn
 
 import common
-from common_torch import MODES, captured, compiled, run, set_up
+from common_torch import MODES, run, set_up, training_step
 
 VARIABLES, BATCH, ROWS, WIDTH = 2, 500, 50000, 64
 LOG_2PI = math.log(2 * math.pi)
@@ -105,28 +105,6 @@ class Former(nn.Module):
         return torch.logsumexp(each, -1).sum(-1)
 
 
-def make_step(args, model, rows, compile_mode):
-    options = {"eager": {}, "graph": {"capturable": True, "fused": True},
-               "compiled": {"fused": True}}[args.mode]
-    adam = torch.optim.Adam(model.parameters(), lr=1e-3, **options)
-    place = torch.zeros((), dtype=torch.int64, device=args.device)
-    numbers = torch.arange(BATCH, device=args.device)
-
-    def loss():
-        return -model(rows[place + numbers]).mean()
-
-    if compile_mode:
-        loss = compiled(loss, compile_mode)
-
-    def step():
-        adam.zero_grad(set_to_none=True)
-        loss().backward()
-        adam.step()
-        place.add_(BATCH).remainder_(ROWS)
-
-    return captured(step)[0].replay if args.mode == "graph" else step
-
-
 def main():
     parser = common.make_parser(
         __doc__, MODES, {"published": "as the formulas say"})
@@ -135,8 +113,9 @@ def main():
     wait = set_up(args)
     model = {"maf": Maf, "former": Former}[args.model]().to(args.device)
     rows = torch.randn(ROWS, VARIABLES).to(args.device)
-    run(args, lambda mode: make_step(args, model, rows, mode), wait, (20, 201),
-        BATCH)
+    run(args, lambda mode: training_step(
+        args, model, lambda at: -model(rows[at]).mean(), BATCH, ROWS, mode),
+        wait, (20, 201), BATCH)
 
 
 if __name__ == "__main__":

@@ -20,7 +20,7 @@ import torch
 from torch import nn
 
 import common
-from common_torch import MODES, captured, compiled, run, set_up
+from common_torch import MODES, run, set_up, training_step
 
 SENSORS, BATCH, WIDTH, EVENTS = 8, 32, 32, 4096
 
@@ -53,29 +53,6 @@ def events():
         EVENTS, 3) - 5
 
 
-def make_step(args, model, data, compile_mode):
-    options = {"eager": {}, "graph": {"capturable": True, "fused": True},
-               "compiled": {"fused": True}}[args.mode]
-    adam = torch.optim.Adam(model.parameters(), lr=1e-3, **options)
-    place = torch.zeros((), dtype=torch.int64, device=args.device)
-    rows = torch.arange(BATCH, device=args.device)
-
-    def forward():
-        ids, times, truth = (x[place + rows] for x in data)
-        return nn.functional.mse_loss(model(ids, times), truth)
-
-    if compile_mode:
-        forward = compiled(forward, compile_mode)
-
-    def step():
-        adam.zero_grad(set_to_none=True)
-        forward().backward()
-        adam.step()
-        place.add_(BATCH).remainder_(EVENTS)
-
-    return captured(step)[0].replay if args.mode == "graph" else step
-
-
 def main():
     parser = common.make_parser(
         __doc__, MODES, {"published": "as the document writes it"})
@@ -84,8 +61,13 @@ def main():
     wait = set_up(args)
     model = EventTransformer(args.layers).to(args.device)
     data = [x.to(args.device) for x in events()]
-    run(args, lambda mode: make_step(args, model, data, mode), wait,
-        (50, 501), BATCH)
+
+    def loss_at(rows):
+        ids, times, truth = (x[rows] for x in data)
+        return nn.functional.mse_loss(model(ids, times), truth)
+
+    run(args, lambda mode: training_step(args, model, loss_at, BATCH, EVENTS,
+                                         mode), wait, (50, 501), BATCH)
 
 
 if __name__ == "__main__":
