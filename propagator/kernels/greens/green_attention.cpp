@@ -280,6 +280,14 @@ void check_hidden(const Tensor& k, const Tensor& hidden) {
       k.size(0), k.size(2), fmt::join(hidden.sizes(), ", ")));
 }
 
+void check_all_places(const Tensor& q, const Tensor& k, const GreenTerm& term,
+                      const GreenTokens& at) {
+  term.function.check();
+  check_places(q, at.queries, term.function.coordinates(), "queries");
+  check_places(k, at.keys, term.function.coordinates(), "keys");
+  check_hidden(k, at.hidden);
+}
+
 // As many as kernels read; what is not there is 0.
 Tensor padded_parameters(const GreenTerm& term, const Tensor& like) {
   const int64_t count = term.function.parameters();
@@ -320,11 +328,8 @@ bool has_green_attention(const Tensor& q) {
 
 GreenPlan plan_green_attention(const Tensor& q, const Tensor& k,
                                const GreenTerm& term, const GreenTokens& at) {
+  check_all_places(q, k, term, at);
   const auto& green = term.function;
-  green.check();
-  check_places(q, at.queries, green.coordinates(), "queries");
-  check_places(k, at.keys, green.coordinates(), "keys");
-  check_hidden(k, at.hidden);
   const auto if_global = [](bool global, double time) {
     return global ? std::optional(time) : std::nullopt;
   };
@@ -355,10 +360,7 @@ Tensor green_attention(const Tensor& q, const Tensor& k, const Tensor& v,
     return planned_green_attention(q, k, v, term,
                                    plan_green_attention(q, k, term, at));
   }
-  term.function.check();
-  check_places(q, at.queries, term.function.coordinates(), "queries");
-  check_places(k, at.keys, term.function.coordinates(), "keys");
-  check_hidden(k, at.hidden);
+  check_all_places(q, k, term, at);
   if (q.size(0) * q.size(1) * q.size(2) * k.size(2) <= kScoresAtOnce) {
     return green_attention_reference(q, k, v, term, at);
   }

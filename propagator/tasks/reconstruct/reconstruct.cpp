@@ -295,7 +295,11 @@ Tensor Reconstruct::faithful_likelihood(FieldNet& model,
     return ((logs + squares * (-logs).exp()) * at.known).mean() *
            at.share.square();
   };
-  const auto held_out = misfit_of(model, held_out_);
+  // Nothing of it but the level is trained.
+  const auto held_out = [&] {
+    const torch::NoGradGuard no_grad;
+    return misfit_of(model, held_out_);
+  }();
   return likelihood(training, spreads->shape_of(training.log_variance),
                     training_) +
          likelihood(held_out, spreads->by_level(held_out.log_variance),

@@ -83,6 +83,7 @@ class Reconstruct : public Solve {
                       nlohmann::json& said);
   // |error| / predicted standard deviation of the readings there are, (n).
   torch::Tensor deviations_of(models::FieldNet& model, const Read& at) const;
+  static torch::Tensor deviations_of(const Misfit& misfit, const Read& at);
   void draw_uncertainty(models::FieldNet& model, report::Report& report);
   // Of one variable: the fields with their intervals, and the readings.
   void draw_bands(models::FieldNet& model, report::Report& report);

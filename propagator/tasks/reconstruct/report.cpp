@@ -75,7 +75,7 @@ json Reconstruct::fit_of(models::FieldNet& model, const Read& at) const {
         (error.select(1, column).square().sum() / count).sqrt().item<double>();
   }
   if (!predicts_variance()) return fit;
-  const auto deviations = deviations_of(model, at);
+  const auto deviations = deviations_of(misfit, at);
   for (const auto& [name, share] : kIntervals) {
     fit["coverage"][name] = coverage_of(deviations, share);
   }
@@ -89,7 +89,10 @@ json Reconstruct::fit_of(models::FieldNet& model, const Read& at) const {
 Tensor Reconstruct::deviations_of(models::FieldNet& model,
                                   const Read& at) const {
   const torch::NoGradGuard no_grad;
-  const auto misfit = misfit_of(model, at);
+  return deviations_of(misfit_of(model, at), at);
+}
+
+Tensor Reconstruct::deviations_of(const Misfit& misfit, const Read& at) {
   const auto deviations =
       misfit.error.to(torch::kFloat64).abs() *
       (-0.5 * misfit.log_variance.to(torch::kFloat64)).exp();
