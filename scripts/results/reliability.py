@@ -56,13 +56,13 @@ def fuzz_rows():
 
 
 def cuda_rows():
-    yield "| tool | tests | errors | of libraries | seconds | on | code |"
-    yield "|---|---|---|---|---|---|---|"
+    yield "| tool | tests | not reached | errors | of libraries | seconds | on | code |"
+    yield "|---|---|---|---|---|---|---|---|"
     result = files().get("sanitize-cuda", {"tools": {}})
     for tool, outcome in result["tools"].items():
         info = result["info"]
-        yield (f"| {tool} | {outcome['tests']} | {outcome['errors']} "
-               f"| {outcome['of_libraries']} "
+        yield (f"| {tool} | {outcome['tests']} | {len(outcome['left'])} "
+               f"| {outcome['errors']} | {outcome['of_libraries']} "
                f"| {outcome['seconds']:.0f} | {info['machines'][-1]} "
                f"| {info['commit']} |")
 
