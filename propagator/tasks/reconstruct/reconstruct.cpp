@@ -11,6 +11,7 @@
 #include "propagator/core/error.h"
 #include "propagator/core/log.h"
 #include "propagator/data/simulator.h"
+#include "propagator/tasks/calibration.h"
 #include "propagator/tasks/reconstruct/scaled_net.h"
 
 namespace propagator::tasks {
@@ -24,6 +25,16 @@ using torch::Tensor;
 constexpr double kLeastSpread = 1e-12;
 // A predicted standard deviation is this share of the spread at least.
 constexpr double kMinLogVariance = -23;  // 1e-5
+// The interval that the level of a faithful variance makes right, and an error²
+// below which there is nothing to tell apart.
+constexpr double kFittedShare = 0.9;
+constexpr double kMinSquare = 1e-24;
+
+// Least in the mean where so large a share of the values lies below `edges`.
+Tensor quantile_loss(const Tensor& values, const Tensor& edges, double share) {
+  const auto above = values - edges;
+  return torch::maximum(share * above, (share - 1) * above);
+}
 
 }  // namespace
 
@@ -289,21 +300,20 @@ Tensor Reconstruct::faithful_likelihood(FieldNet& model,
   for (const auto& part : model.modules()) {
     if (const auto* found = part->as<SpreadNet>()) spreads = found;
   }
-  const auto likelihood = [](const Misfit& misfit, const Tensor& logs,
-                             const Read& at) {
-    const auto squares = misfit.error.detach().square();
-    return ((logs + squares * (-logs).exp()) * at.known).mean() *
-           at.share.square();
-  };
+  const auto shape = spreads->shape_of(training.log_variance);
+  const auto squares = training.error.detach().square();
+  const auto likelihood = (shape + squares * (-shape).exp()) * training_.known;
   // Nothing of it but the level is trained.
   const auto held_out = [&] {
     const torch::NoGradGuard no_grad;
     return misfit_of(model, held_out_);
   }();
-  return likelihood(training, spreads->shape_of(training.log_variance),
-                    training_) +
-         likelihood(held_out, spreads->by_level(held_out.log_variance),
-                    held_out_);
+  const auto level =
+      quantile_loss(held_out.error.square().clamp_min(kMinSquare).log() -
+                        2 * std::log(normal_reach(kFittedShare)),
+                    spreads->by_level(held_out.log_variance), kFittedShare);
+  return likelihood.mean() * training_.share.square() +
+         (level * held_out_.known).mean() * held_out_.share.square();
 }
 
 std::vector<OwnTerm> Reconstruct::own_terms() {

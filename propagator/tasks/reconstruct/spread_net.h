@@ -10,7 +10,8 @@ namespace propagator::tasks {
 // The logarithms of the variances of readings of K fields, from a small network
 // of its own: shape(p) + level. Nothing of what it learns moves the fields, and
 // it is too small to know single sensors. The shape is that of readings that
-// trained the fields; how much more those are off that did not, is the level.
+// trained the fields; the level makes intervals hold as many as they should of
+// those that did not.
 class SpreadNet : public models::FieldNet {
  public:
   // `domain.fields` is K.
