@@ -78,10 +78,9 @@ struct CheckArguments {
   Overrides overrides;
 };
 
-int check_simulation(const CheckArguments& o) {
-  config::Document document;
-  o.overrides.apply_to(document);
-  const run::Simulation simulation(o.what, document);
+int check_simulation(const CheckArguments& o, const std::string& simulator,
+                     const config::Document& document) {
+  const run::Simulation simulation(simulator, document);
   const auto& schema = simulation.schema();
   if (o.json) {
     json config;
@@ -96,11 +95,11 @@ int check_simulation(const CheckArguments& o) {
 }
 
 int check_config(const CheckArguments& o) {
-  if (run::Simulation::is_known(o.what) && !fs::is_regular_file(o.what)) {
-    return check_simulation(o);
-  }
-  auto document = config::Document::from_file(run::find_config(o.what));
+  auto document = run::document_of(o.what);
   o.overrides.apply_to(document);
+  if (const auto simulator = run::simulator_of(document)) {
+    return check_simulation(o, *simulator, document);
+  }
   run::Experiment experiment(document);
   if (const auto limit = o.overrides.seconds()) experiment.limit_time(*limit);
   if (o.keys) {

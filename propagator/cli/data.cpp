@@ -35,10 +35,9 @@ void print_numbers(const nlohmann::json& numbers) {
   fmt::print("{}", table.text());
 }
 
-int generate_simulated(const DataArguments& o) {
-  config::Document document;
-  o.overrides.apply_to(document);
-  const run::Simulation simulation(o.name, document);
+int generate_simulated(const DataArguments& o, const std::string& simulator,
+                       const config::Document& document) {
+  const run::Simulation simulation(simulator, document);
   expect_free(o.file, o.force);
   print_numbers(run::write_simulation(simulation, o.file));
   fmt::print("{} in {}\n", o.name, o.file);
@@ -72,11 +71,11 @@ int validate(const DataArguments& o) {
 
 int generate(const DataArguments& o) {
   const auto &name = o.name, &out = o.file;
-  if (run::Simulation::is_known(name) && !fs::is_regular_file(name)) {
-    return generate_simulated(o);
-  }
-  auto document = config::Document::from_file(run::find_config(name));
+  auto document = run::document_of(name);
   o.overrides.apply_to(document);
+  if (const auto simulator = run::simulator_of(document)) {
+    return generate_simulated(o, *simulator, document);
+  }
   const run::Experiment experiment(document);
   const auto* writer =
       dynamic_cast<const tasks::DataWriter*>(&experiment.task());
@@ -206,7 +205,7 @@ void add_data_generate(CLI::App& verb, Action& action) {
       "Simulate, or make the data of a configuration, and write it");
   std::string footer = "NAME is a configuration, or a simulator:\n";
   for (const auto& [name, help] : helps_of(data::simulators())) {
-    footer += fmt::format("  {:<6} {}\n", name, help);
+    footer += fmt::format("  {:<18} {}\n", name, help);
   }
   make->footer(
       footer +
@@ -218,6 +217,9 @@ void add_data_generate(CLI::App& verb, Action& action) {
       "-s data.cases=100\n"
       "  propagator data generate locate/corners-jitter --out events.csv "
       "-s data.events=1000\n"
+      "  propagator data generate data/ring --out ring.h5   # a benchmark\n"
+      "  propagator data generate advection --out advection.h5 "
+      "-s field.cases=100\n"
       "  propagator data generate wake --out wake.h5        # Re = 100\n"
       "  propagator data generate wake --out coarse.npz -s wake.modes=32 "
       "-s wake.rings=97 \\\n"

@@ -24,9 +24,11 @@ struct Part {
 };
 
 std::vector<Part> all_parts() {
-  const auto commented = [](const std::map<std::string, fs::path>& files) {
+  const auto commented = [](const std::map<std::string, fs::path>& files,
+                            bool simulated = false) {
     std::vector<std::pair<std::string, std::string>> entries;
     for (const auto& [name, path] : files) {
+      if (name.starts_with("data/") != simulated) continue;
       entries.emplace_back(name, first_comment(path));
     }
     return entries;
@@ -44,6 +46,9 @@ std::vector<Part> all_parts() {
   parts.push_back({"/simulators",
                    "Simulators (propagator data generate NAME)",
                    {simulators.begin(), simulators.end()}});
+  parts.push_back({"/simulations",
+                   "Simulations (propagator data generate NAME)",
+                   commented(run::known_configs(), /*simulated=*/true)});
   parts.push_back({"/configurations", "Configurations (propagator train NAME)",
                    commented(run::known_configs())});
   parts.push_back({"/benchmarks", "Benchmarks (propagator bench NAME)", {}});

@@ -269,11 +269,10 @@ struct PartialFile {
 
 class Hdf5Writer : public TensorWriter {
  public:
-  Hdf5Writer(fs::path path, torch::ScalarType type, Shapes shapes,
+  Hdf5Writer(fs::path path, std::map<std::string, StoredArray> arrays,
              const std::string& note)
       : path_(std::move(path)),
-        type_(type),
-        shapes_(std::move(shapes)),
+        arrays_(std::move(arrays)),
         partial_(path_.parent_path() / fmt::format(".tmp-h5-{}-{}",
                                                    path_.filename().string(),
                                                    getpid())) {
@@ -286,14 +285,14 @@ class Hdf5Writer : public TensorWriter {
         H5Fcreate(partial_.path.c_str(), H5F_ACC_TRUNC, H5P_DEFAULT, access),
         H5Fclose);
     check(file_.valid());
-    for (const auto& [name, shape] : shapes_) create_array(name, shape);
+    for (const auto& [name, array] : arrays_) create_array(name, array);
     write_note(note);
   }
 
   void write_rows(const std::string& name, int64_t begin,
                   const torch::Tensor& rows) override {
-    const auto& shape = shapes_.at(name);
-    const auto values = rows.to(torch::kCPU, type_).contiguous();
+    const auto& [type, shape] = arrays_.at(name);
+    const auto values = rows.to(torch::kCPU, type).contiguous();
     auto expected = shape;
     expected[0] = values.size(0);
     if (values.sizes().vec() != expected || begin + expected[0] > shape[0]) {
@@ -307,7 +306,7 @@ class Hdf5Writer : public TensorWriter {
     const int64_t count = values.size(0);
     const auto file_space = select_rows(dataset, shape, begin, count);
     const auto memory = memory_space(shape, count);
-    check(H5Dwrite(dataset, memory_type(type_), memory, file_space, H5P_DEFAULT,
+    check(H5Dwrite(dataset, memory_type(type), memory, file_space, H5P_DEFAULT,
                    values.data_ptr()) >= 0);
   }
 
@@ -327,20 +326,19 @@ class Hdf5Writer : public TensorWriter {
     }
   }
 
-  void create_array(const std::string& name,
-                    const std::vector<int64_t>& shape) {
+  void create_array(const std::string& name, const StoredArray& array) {
     if (name.find('/') != std::string::npos) {
       throw UsageError(
           fmt::format("{}: HDF5 takes the '/' of '{}' for a folder",
                       path_.string(), name),
           "write a .csv file");
     }
-    const auto extent = sizes(shape);
+    const auto extent = sizes(array.shape);
     Handle space(H5Screate_simple(static_cast<int>(extent.size()),
                                   extent.data(), nullptr),
                  H5Sclose);
     const hid_t stored =
-        type_ == torch::kFloat64 ? H5T_IEEE_F64LE : H5T_IEEE_F32LE;
+        array.type == torch::kFloat64 ? H5T_IEEE_F64LE : H5T_IEEE_F32LE;
     Handle dataset(H5Dcreate2(file_, name.c_str(), stored, space, H5P_DEFAULT,
                               H5P_DEFAULT, H5P_DEFAULT),
                    H5Dclose);
@@ -363,8 +361,7 @@ class Hdf5Writer : public TensorWriter {
   }
 
   fs::path path_;
-  torch::ScalarType type_;
-  Shapes shapes_;
+  std::map<std::string, StoredArray> arrays_;
   PartialFile partial_;
   Handle file_;  // closed before the partial file is removed
 };
@@ -381,11 +378,10 @@ std::unique_ptr<TensorReader> open_hdf5(const fs::path& path) {
   return reader;
 }
 
-std::unique_ptr<TensorWriter> create_hdf5(const fs::path& path,
-                                          torch::ScalarType type,
-                                          const Shapes& shapes,
-                                          const std::string& note) {
-  return std::make_unique<Hdf5Writer>(path, type, shapes, note);
+std::unique_ptr<TensorWriter> create_hdf5(
+    const fs::path& path, const std::map<std::string, StoredArray>& arrays,
+    const std::string& note) {
+  return std::make_unique<Hdf5Writer>(path, arrays, note);
 }
 
 }  // namespace propagator::data

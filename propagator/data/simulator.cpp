@@ -1,19 +1,23 @@
 #include "propagator/data/simulator.h"
 
+#include "propagator/data/fields/field_simulator.h"
 #include "propagator/data/wake_cycles_simulator.h"
 #include "propagator/data/wake_simulator.h"
 
 namespace propagator::data {
 
 const Kinds<Simulator>& simulators() {
-  static const Kinds<Simulator> all{
-      {"wake",
-       {"flow past a circular cylinder: velocity and pressure in its wake",
-        [] { return std::make_unique<WakeSimulator>(); }}},
-      {"wake-cycles",
-       {"periodic flow past a circular cylinder over a range of Re: mean and "
+  static const Kinds<Simulator> all = [] {
+    auto kinds = field_simulators();
+    kinds["wake"] = {
+        "flow past a circular cylinder: velocity and pressure in its wake",
+        [] { return std::make_unique<WakeSimulator>(); }};
+    kinds["wake-cycles"] = {
+        "periodic flow past a circular cylinder over a range of Re: mean and "
         "harmonics of its velocity",
-        [] { return std::make_unique<WakeCyclesSimulator>(); }}}};
+        [] { return std::make_unique<WakeCyclesSimulator>(); }};
+    return kinds;
+  }();
   return all;
 }
 

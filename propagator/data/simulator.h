@@ -15,6 +15,8 @@ namespace propagator::data {
 struct Simulated {
   Tensors tensors;
   nlohmann::json numbers;
+  // What else the file's note is to say.
+  nlohmann::json note = nlohmann::json::object();
 };
 
 // One of those numbers, and where literature or theory has it.
@@ -43,6 +45,10 @@ class Simulator {
   virtual ~Simulator() = default;
   virtual void describe(config::Schema& schema) = 0;
   virtual void validate() const = 0;
+  // Whether it can; all can in fp64.
+  virtual bool computes_in(Precision precision) const {
+    return precision == Precision::kFloat64;
+  }
   virtual Simulated simulate(const Runtime& runtime) const = 0;
   virtual std::vector<Validation> validations() const { return {}; }
 };

@@ -105,7 +105,9 @@ std::unique_ptr<TensorWriter> TensorWriter::create(
     const std::map<std::string, std::vector<int64_t>>& shapes,
     const std::string& note) {
   if (written_format(path) == TensorFormat::kHdf5) {
-    return create_hdf5(path, type, shapes, note);
+    std::map<std::string, StoredArray> arrays;
+    for (const auto& [name, shape] : shapes) arrays[name] = {type, shape};
+    return create_hdf5(path, arrays, note);
   }
   return std::make_unique<NpzWriter>(path, type, shapes, note);
 }
@@ -115,13 +117,18 @@ void save_tensors(const fs::path& path, const TensorFile& content) {
     save_npz(path, content);
     return;
   }
-  std::map<std::string, std::vector<int64_t>> shapes;
-  auto type = torch::kFloat32;
+  // Whole numbers are stored in the widest type of the others.
+  auto widest = torch::kFloat32;
   for (const auto& [name, tensor] : content.tensors) {
-    shapes[name] = tensor.sizes().vec();
-    if (tensor.scalar_type() == torch::kFloat64) type = torch::kFloat64;
+    if (tensor.scalar_type() == torch::kFloat64) widest = torch::kFloat64;
   }
-  const auto writer = create_hdf5(path, type, shapes, content.note);
+  std::map<std::string, StoredArray> arrays;
+  for (const auto& [name, tensor] : content.tensors) {
+    const auto own = tensor.scalar_type();
+    arrays[name] = {own == torch::kFloat32 ? own : widest,
+                    tensor.sizes().vec()};
+  }
+  const auto writer = create_hdf5(path, arrays, content.note);
   for (const auto& [name, tensor] : content.tensors) {
     writer->write_rows(name, 0, tensor);
   }

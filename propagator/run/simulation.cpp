@@ -10,6 +10,7 @@
 #include "propagator/core/sha256.h"
 #include "propagator/core/stopwatch.h"
 #include "propagator/core/version.h"
+#include "propagator/run/configurations.h"
 
 namespace propagator::run {
 namespace {
@@ -133,6 +134,23 @@ bool Simulation::is_known(const std::string& name) {
   return data::simulators().contains(name);
 }
 
+config::Document document_of(const std::string& name) {
+  if (!Simulation::is_known(name) || fs::is_regular_file(name)) {
+    const auto known = known_configs();
+    const auto found = known.find("data/" + name);
+    return config::Document::from_file(found != known.end() && !fs::exists(name)
+                                           ? found->second
+                                           : find_config(name));
+  }
+  config::Document document;
+  document.set("simulator", name, name);
+  return document;
+}
+
+std::optional<std::string> simulator_of(const config::Document& document) {
+  return document.get("simulator");
+}
+
 Simulation::Simulation(const std::string& name, config::Document document)
     : name_(name), simulator_(simulator_kind(name).options()) {
   using enum config::Role;
@@ -147,13 +165,23 @@ Simulation::Simulation(const std::string& name, config::Document document)
        .max = 4096,
        .role = kPlace});
   schema_.field("precision", precision_,
-                {.help = "type of the numbers; simulators compute in fp64",
+                {.help = "type of the numbers; all simulators compute in fp64, "
+                         "those of fields in fp32 too",
                  .role = kCompute});
+  schema_.field("simulator", name_,
+                {.help = "whose keys these are", .role = kLabel});
   simulator_->describe(schema_);
   document.apply_to(schema_);
   try {
-    if (precision_ != Precision::kFloat64) {
-      throw ConfigError("precision", "simulators compute in fp64 only",
+    if (name_ != name) {
+      throw ConfigError("simulator",
+                        fmt::format("expected {}, got {}", name, name_));
+    }
+    if (!simulator_->computes_in(precision_)) {
+      const bool single = simulator_->computes_in(Precision::kFloat32);
+      throw ConfigError("precision",
+                        fmt::format("{} computes in fp64{} only", name,
+                                    single ? " and fp32" : ""),
                         "leave it out");
     }
     simulator_->validate();
@@ -192,6 +220,7 @@ nlohmann::json write_simulation(const Simulation& simulation,
   note["config_sha256"] = simulation.hash();
   note["seconds"] = clock.seconds();
   note["numbers"] = simulated.numbers;
+  note.update(simulated.note);
   data::save_tensors(out, {simulated.tensors, note.dump()});
   return simulated.numbers;
 }

@@ -9,8 +9,8 @@
 namespace propagator::run {
 
 // One simulation as it was asked for: a simulator by name, its keys, and where
-// to compute. The keys are those of a configuration, with `device`, `threads`
-// and `precision` before the simulator's own.
+// to compute. The keys are those of a configuration, with `device`, `threads`,
+// `precision` and `simulator`, its name, before the simulator's own.
 class Simulation {
  public:
   // UsageError if there is no simulator of that name; ConfigError, with the
@@ -36,6 +36,13 @@ class Simulation {
   std::unique_ptr<data::Simulator> simulator_;
   config::Schema schema_;
 };
+
+// What a name means: a file, a configuration that comes with the program
+// (data/ring, or ring for short), or a simulator, with no key of its own.
+config::Document document_of(const std::string& name);
+// The simulator whose keys a document has, if it is no experiment:
+// `simulator: advection`.
+std::optional<std::string> simulator_of(const config::Document& document);
 
 // Computes it and writes .h5 or .npz, whole or not at all; the note has the
 // keys, the code and the numbers. Returns the numbers.

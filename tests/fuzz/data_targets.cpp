@@ -6,6 +6,7 @@
 #include "mat_files.h"
 #include "propagator/core/files.h"
 #include "propagator/data/csv.h"
+#include "propagator/data/fields/field_file.h"
 #include "propagator/data/gridded.h"
 #include "propagator/data/mat.h"
 #include "propagator/data/npz.h"
@@ -211,6 +212,26 @@ void read_cycles(const std::string& bytes) {
   expect(sensors.size(0) == cycles.strouhal.size(0), "a flow at every Re");
 }
 
+// The smallest set of fields.
+std::vector<std::string> field_seeds() {
+  const auto path = scratch_folder() / "seed-fields.h5";
+  const auto axis = torch::arange(2, torch::kFloat64);
+  data::write_field_set(
+      path, {.layout = {.times = axis,
+                        .axes = {{"x", axis, data::Boundary::kPeriodic}},
+                        .channels = {"u"},
+                        .parameters = {"speed"}},
+             .values = torch::ones({2, 2, 2, 1}),
+             .parameters = torch::ones({2, 1}, torch::kFloat64)});
+  return {read_file(path)};
+}
+
+void read_fields(const std::string& bytes) {
+  const auto set = data::read_field_set(scratch_file("fuzz-fields.h5", bytes));
+  expect(data::field_tensors(set).at("fields").sizes() == set.values.sizes(),
+         "what was read can be written");
+}
+
 }  // namespace
 
 std::vector<Target> data_targets(const fs::path& source) {
@@ -220,6 +241,7 @@ std::vector<Target> data_targets(const fs::path& source) {
       {"csv", read_csv_text, csv_seeds},
       {"events", read_event_file, event_seeds},
       {"wake_cycles", read_cycles, cycles_seeds},
+      {"fields", read_fields, field_seeds},
       {"hdf5",
        [](const std::string& bytes) {
          read_tensors(scratch_file("fuzz.h5", bytes));

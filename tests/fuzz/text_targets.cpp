@@ -11,22 +11,35 @@
 #include "propagator/data/byte_pairs.h"
 #include "propagator/pde/text/problem.h"
 #include "propagator/run/experiment.h"
+#include "propagator/run/simulation.h"
 
 namespace propagator::fuzz {
 namespace {
 
-// Its resolved copy, which every run keeps, is the same experiment.
-void expect_same_copy(const run::Experiment& experiment) {
-  const auto yaml = experiment.yaml();
-  const run::Experiment copy(config::Document::from_text(yaml, "copy"));
-  expect(copy.yaml() == yaml, "a resolved configuration reads back");
-  expect(copy.hash() == experiment.hash(), "and has the same hash");
+// Its resolved copy, which every run keeps, is the same experiment, or the same
+// simulation.
+template <class Resolved>
+void expect_same(const Resolved& resolved, const Resolved& copy) {
+  expect(copy.yaml() == resolved.yaml(), "a resolved configuration reads back");
+  expect(copy.hash() == resolved.hash(), "and has the same hash");
+}
+
+void read_document(const config::Document& document) {
+  const auto again = [](const auto& resolved) {
+    return config::Document::from_text(resolved.yaml(), "copy");
+  };
+  if (const auto simulator = run::simulator_of(document)) {
+    const run::Simulation simulation(*simulator, document);
+    expect_same(simulation, run::Simulation(*simulator, again(simulation)));
+    return;
+  }
+  const run::Experiment experiment(document);
+  experiment.remarks({});
+  expect_same(experiment, run::Experiment(again(experiment)));
 }
 
 void read_config(const std::string& bytes) {
-  const run::Experiment experiment(config::Document::from_text(bytes, "fuzz"));
-  experiment.remarks({});
-  expect_same_copy(experiment);
+  read_document(config::Document::from_text(bytes, "fuzz"));
 }
 
 // A line each, on the least configuration of the task that the first names.
@@ -36,7 +49,7 @@ void read_overrides(const std::string& bytes) {
   for (std::string line; std::getline(lines, line);) {
     document.override_with(line);
   }
-  expect_same_copy(run::Experiment(document));
+  read_document(document);
 }
 
 // A formula that prints and parses to the same tree.
