@@ -1,6 +1,7 @@
 #pragma once
 
 #include "propagator/kernels/adam.h"
+#include "propagator/kernels/affine_flow.h"
 #include "propagator/kernels/encoder/causal_attention.h"
 #include "propagator/kernels/encoder/collapse.h"
 #include "propagator/kernels/encoder/layer_norm.h"
@@ -16,15 +17,33 @@
 namespace propagator::kernels {
 
 // The CUDA side of the fused operators: the same contracts as in their own
-// headers, for tensors on a CUDA device. cuda.cpp, green_cuda.cpp and
-// jet_cuda.cpp unpack tensors and call the .cu files, which know pointers and a
-// stream and no libtorch; product_cuda.cpp calls the product library. In a
-// build without CUDA no_cuda.cpp takes their place and says that there is
-// nothing to call.
+// headers, for tensors on a CUDA device. cuda.cpp, green_cuda.cpp, jet_cuda.cpp
+// and masked_cuda.cpp unpack tensors and call the .cu files, which know
+// pointers and a stream and no libtorch; product_cuda.cpp calls the product
+// library. In a build without CUDA no_cuda.cpp takes their place and says that
+// there is nothing to call.
 torch::Tensor adam_cuda(torch::Tensor w, const torch::Tensor& grad,
                         torch::Tensor m, torch::Tensor v, const AdamStep& step,
                         const torch::Tensor& varying,
                         const GradientScale& scale);
+
+// All tensors contiguous and without a graph.
+struct FlowRows {
+  torch::Tensor x, given;
+  std::vector<FlowMapWeights> maps;
+  double most;
+};
+struct FlowForward {
+  torch::Tensor value, log_slope;
+  torch::Tensor saved;  // for the backward pass, if it is kept
+};
+bool affine_flow_cuda_has(int64_t maps, int64_t layers);
+FlowForward affine_flow_cuda(const FlowRows& in, bool keeps);
+// Of x, given (undefined unless asked for) and, map by map, the layers, shift
+// and log_scale.
+std::vector<torch::Tensor> affine_flow_backward_cuda(
+    const FlowRows& in, const torch::Tensor& saved, const torch::Tensor& du,
+    const torch::Tensor& dlog_slope, bool of_given);
 
 void column_sums_cuda(torch::Tensor out, const torch::Tensor& a, bool adds);
 void relu_backward_cuda(torch::Tensor dy, const torch::Tensor& y,
@@ -156,6 +175,20 @@ torch::Tensor layer_norm_backward_cuda(
     const torch::Tensor& dy, const torch::Tensor& x, const LayerNormed& forward,
     const torch::Tensor& weight, const torch::Tensor& residual,
     torch::Tensor dweight, torch::Tensor dbias, Beside& beside);
+
+// masked_mlp of contiguous tensors in float32.
+struct MaskedForward {
+  torch::Tensor y;
+  torch::Tensor saved;  // for the backward pass, if it is kept
+};
+bool masked_mlp_cuda_has(int64_t layers);
+MaskedForward masked_mlp_cuda(const torch::Tensor& x,
+                              const std::vector<torch::Tensor>& layers,
+                              bool keeps);
+// Of x (undefined unless asked for) and of the layers.
+std::vector<torch::Tensor> masked_mlp_backward_cuda(
+    const torch::Tensor& x, const std::vector<torch::Tensor>& layers,
+    const torch::Tensor& saved, const torch::Tensor& dy, bool of_x);
 
 // The gradient by the prediction, the four terms in float64, the total.
 struct PlateLossGradient {

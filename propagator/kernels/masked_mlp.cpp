@@ -1,14 +1,14 @@
 #include "propagator/kernels/masked_mlp.h"
 
 #include <ATen/Parallel.h>
-#include <torch/csrc/autograd/function.h>
-#include <torch/csrc/autograd/functions/utils.h>
 #include <torch/utils.h>
 
 #include <algorithm>
 #include <cmath>
 
+#include "propagator/kernels/cuda.h"
 #include "propagator/kernels/exp.h"
+#include "propagator/kernels/list_function.h"
 #include "propagator/kernels/tile_product.h"
 
 namespace propagator::kernels {
@@ -341,61 +341,67 @@ class MaskedNet {
   std::vector<MaskedWeights<Real>> layers_;
 };
 
-// The way back by hand: autograd::Function takes no list of tensors.
-template <class Real>
-class MaskedMlpBackward : public torch::autograd::Node {
- public:
-  MaskedMlpBackward(MaskedNet<Real> net, Tensor x, Tensor hidden)
-      : net_(std::move(net)), x_(std::move(x)), hidden_(std::move(hidden)) {}
-
-  Tensors apply(Tensors&& gradients) override {
-    TORCH_CHECK(x_.defined(), torch::autograd::ERR_BACKWARD_TWICE);
-    if (!gradients[0].defined()) return Tensors(num_outputs());
-    const auto dx =
-        task_should_compute_output(0) ? torch::empty_like(x_) : Tensor();
-    const auto sums = net_.backward(x_, hidden_, gradients[0].contiguous(), dx);
-    Tensors all{dx};
-    for (size_t n = 0; n < sums.size(); n += 2) {
-      all.insert(all.end(), {sums[n], sums[n + 1], Tensor()});
-    }
-    return all;
+// dx, and of each layer the gradients of weight and bias, none of the mask.
+Tensors in_order(const Tensor& dx, const Tensors& sums) {
+  Tensors all{dx};
+  for (size_t n = 0; n < sums.size(); n += 2) {
+    all.insert(all.end(), {sums[n], sums[n + 1], Tensor()});
   }
-  void release_variables() override {
-    x_.reset();
-    hidden_.reset();
-  }
+  return all;
+}
 
- private:
-  MaskedNet<Real> net_;
-  Tensor x_, hidden_;
-};
+Tensors inputs_of(const Tensor& x, const Tensors& layers) {
+  Tensors inputs{x};
+  inputs.insert(inputs.end(), layers.begin(), layers.end());
+  return inputs;
+}
 
 template <class Real>
 Tensor fused(const Tensor& input, const Tensors& layers) {
   const auto x = input.detach().contiguous();
   MaskedNet<Real> net(layers);
   const auto hidden = net.hidden_for(x);
-  auto y = net.forward(x, hidden);
-  Tensors inputs{input};
-  inputs.insert(inputs.end(), layers.begin(), layers.end());
+  const auto y = net.forward(x, hidden);
+  const auto inputs = inputs_of(input, layers);
   if (!torch::autograd::compute_requires_grad(inputs)) return y;
-  const auto back =
-      std::make_shared<MaskedMlpBackward<Real>>(std::move(net), x, hidden);
-  back->set_next_edges(torch::autograd::collect_next_edges(inputs));
-  torch::autograd::set_history(y, back);
+  auto backward = [net = std::move(net), x, hidden](const Tensors& gradients,
+                                                    const ListFunction& node) {
+    const auto dx = node.wants(0) ? torch::empty_like(x) : Tensor();
+    return in_order(dx, net.backward(x, hidden, gradients[0].contiguous(), dx));
+  };
+  ListFunction::record({y}, inputs, std::move(backward));
   return y;
+}
+
+Tensor fused_on_cuda(const Tensor& input, const Tensors& layers) {
+  const auto x = input.detach().contiguous();
+  Tensors plain;
+  for (const auto& one : layers) plain.push_back(one.detach().contiguous());
+  const auto inputs = inputs_of(input, layers);
+  const bool keeps = torch::autograd::compute_requires_grad(inputs);
+  const auto forward = masked_mlp_cuda(x, plain, keeps);
+  if (!keeps) return forward.y;
+  const auto backward = [x, plain, saved = forward.saved](
+                            const Tensors& gradients,
+                            const ListFunction& node) -> Tensors {
+    return masked_mlp_backward_cuda(x, plain, saved, gradients[0].contiguous(),
+                                    node.wants(0));
+  };
+  ListFunction::record({forward.y}, inputs, backward);
+  return forward.y;
 }
 
 }  // namespace
 
 bool has_masked_mlp(const Tensor& x, const Tensors& layers) {
-  if (!x.is_cpu() || x.numel() == 0) return false;
-  if (x.scalar_type() != torch::kFloat32 &&
-      x.scalar_type() != torch::kFloat64) {
-    return false;
-  }
+  const auto type = x.scalar_type();
+  const bool on_cuda = x.is_cuda() && type == torch::kFloat32 &&
+                       masked_mlp_cuda_has(count_of(layers));
+  const bool on_cpu =
+      x.is_cpu() && (type == torch::kFloat32 || type == torch::kFloat64);
+  if ((!on_cuda && !on_cpu) || x.numel() == 0) return false;
   return std::ranges::all_of(layers, [&](const Tensor& one) {
-    return one.scalar_type() == x.scalar_type() && one.size(0) <= kWidest &&
+    return one.scalar_type() == type && one.size(0) <= kWidest &&
            one.size(-1) <= kWidest;
   });
 }
@@ -414,6 +420,7 @@ Tensor masked_mlp_reference(const Tensor& x, const Tensors& layers) {
 
 Tensor masked_mlp(const Tensor& x, const Tensors& layers) {
   if (!has_masked_mlp(x, layers)) return masked_mlp_reference(x, layers);
+  if (x.is_cuda()) return fused_on_cuda(x, layers);
   return x.scalar_type() == torch::kFloat32 ? fused<float>(x, layers)
                                             : fused<double>(x, layers);
 }

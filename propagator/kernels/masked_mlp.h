@@ -13,9 +13,9 @@ namespace propagator::kernels {
 // x (N, in) → y (N, out). Three tensors a layer, one after the other: weight
 // (out, in), bias (out), mask (out, in); the layer that gives y comes last, and
 // there are two at least. Some rows at a time go through all layers, forward
-// and backward, while they are in the cache: networks of densities are so small
-// that single operations cost more than their numbers. Differentiable once; its
-// sums have a fixed order.
+// and backward, while they are in the cache or, on CUDA, in the shared memory
+// of a block: networks of densities are so small that single operations cost
+// more than their numbers. Differentiable once; its sums have a fixed order.
 torch::Tensor masked_mlp(const torch::Tensor& x,
                          const std::vector<torch::Tensor>& layers);
 
@@ -23,8 +23,8 @@ torch::Tensor masked_mlp(const torch::Tensor& x,
 torch::Tensor masked_mlp_reference(const torch::Tensor& x,
                                    const std::vector<torch::Tensor>& layers);
 
-// Whether there is a kernel: on the CPU, in float32 and float64, of layers that
-// are not too wide to stay in the cache.
+// Whether there is a kernel: on the CPU in float32 and float64, on CUDA in
+// float32, of layers that are not too wide to stay in the cache.
 bool has_masked_mlp(const torch::Tensor& x,
                     const std::vector<torch::Tensor>& layers);
 

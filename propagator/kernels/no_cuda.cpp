@@ -16,6 +16,15 @@ torch::Tensor adam_cuda(torch::Tensor, const torch::Tensor&, torch::Tensor,
                         const GradientScale&) {
   no_cuda();
 }
+bool affine_flow_cuda_has(int64_t, int64_t) { return false; }
+FlowForward affine_flow_cuda(const FlowRows&, bool) { no_cuda(); }
+std::vector<torch::Tensor> affine_flow_backward_cuda(const FlowRows&,
+                                                     const torch::Tensor&,
+                                                     const torch::Tensor&,
+                                                     const torch::Tensor&,
+                                                     bool) {
+  no_cuda();
+}
 void column_sums_cuda(torch::Tensor, const torch::Tensor&, bool) { no_cuda(); }
 void relu_backward_cuda(torch::Tensor, const torch::Tensor&, torch::Tensor,
                         Beside&) {
@@ -140,6 +149,16 @@ torch::Tensor layer_norm_backward_cuda(const torch::Tensor&,
                                        const torch::Tensor&,
                                        const torch::Tensor&, torch::Tensor,
                                        torch::Tensor, Beside&) {
+  no_cuda();
+}
+bool masked_mlp_cuda_has(int64_t) { return false; }
+MaskedForward masked_mlp_cuda(const torch::Tensor&,
+                              const std::vector<torch::Tensor>&, bool) {
+  no_cuda();
+}
+std::vector<torch::Tensor> masked_mlp_backward_cuda(
+    const torch::Tensor&, const std::vector<torch::Tensor>&,
+    const torch::Tensor&, const torch::Tensor&, bool) {
   no_cuda();
 }
 bool plate_loss_cuda_fits(const torch::Tensor&) { return false; }

@@ -7,6 +7,8 @@
 #include <algorithm>
 #include <numeric>
 
+#include "propagator/kernels/affine_flow.h"
+
 namespace propagator::models {
 
 using torch::Tensor;
@@ -77,31 +79,37 @@ void AutoregressiveFlow::initialise(int64_t seed) {
   }
 }
 
-nn::Mapped AutoregressiveFlow::apply(const Tensor& x, const Tensor& parameters,
-                                     bool inverse) const {
-  if (options_.map == FlowMap::kSpline) {
-    return inverse ? nn::inverse_rational_spline(x, parameters, options_.spline)
-                   : nn::rational_spline(x, parameters, options_.spline);
-  }
-  const auto mean = parameters.select(-1, 0);
-  const auto log_slope =
-      torch::tanh(parameters.select(-1, 1) * (1 / kMostLogScale)) *
-      -kMostLogScale;
-  if (inverse) return {mean + x * torch::exp(-log_slope), -log_slope};
-  return {(x - mean) * torch::exp(log_slope), log_slope};
-}
-
 nn::Mapped AutoregressiveFlow::to_normal(const Tensor& x, const Tensor& given) {
+  if (options_.map == FlowMap::kAffine) {
+    std::vector<kernels::FlowMapWeights> maps;
+    for (const auto& map : maps_) {
+      maps.push_back({map.shift, map.log_scale, map.net->layers()});
+    }
+    const auto normal = kernels::affine_flow(x, given, maps, kMostLogScale);
+    return {normal.value, normal.log_slope};
+  }
   auto value = x;
   std::vector<Tensor> slopes, scales;  // logarithms, added up at the end
   for (auto& map : maps_) {
     const auto at = (value - map.shift) * torch::exp(map.log_scale);
-    const auto next = apply(at, map.net->forward(at, given), /*inverse=*/false);
+    const auto next =
+        nn::rational_spline(at, map.net->forward(at, given), options_.spline);
     value = next.value;
     slopes.push_back(next.log_slope);
     scales.push_back(map.log_scale);
   }
   return {value, torch::cat(slopes, 1).sum(1) + torch::cat(scales).sum()};
+}
+
+Tensor AutoregressiveFlow::back(const Tensor& u,
+                                const Tensor& parameters) const {
+  if (options_.map == FlowMap::kSpline) {
+    return nn::inverse_rational_spline(u, parameters, options_.spline).value;
+  }
+  const auto log_slope =
+      torch::tanh(parameters.select(-1, 1) * (1 / kMostLogScale)) *
+      -kMostLogScale;
+  return parameters.select(-1, 0) + u * torch::exp(-log_slope);
 }
 
 Tensor AutoregressiveFlow::from_normal(const Tensor& u, const Tensor& given) {
@@ -111,8 +119,7 @@ Tensor AutoregressiveFlow::from_normal(const Tensor& u, const Tensor& given) {
     for (const int64_t d : map->net->order()) {
       const auto parameters = map->net->forward(at, given);
       at.select(1, d).copy_(
-          apply(x.narrow(1, d, 1), parameters.narrow(1, d, 1), true)
-              .value.squeeze(1));
+          back(x.narrow(1, d, 1), parameters.narrow(1, d, 1)).squeeze(1));
     }
     x = at * torch::exp(-map->log_scale) + map->shift;
   }

@@ -41,9 +41,9 @@ class AutoregressiveFlow : public NormalFlow {
     torch::Tensor shift, log_scale;  // (D)
     nn::MaskedMlp net{nullptr};
   };
-  // f of all variables, or its inverse, with parameters (N, D, P).
-  nn::Mapped apply(const torch::Tensor& x, const torch::Tensor& parameters,
-                   bool inverse) const;
+  // The inverse of f, with parameters (N, D, P).
+  torch::Tensor back(const torch::Tensor& u,
+                     const torch::Tensor& parameters) const;
 
   AutoregressiveFlowOptions options_;
   std::vector<Map> maps_;

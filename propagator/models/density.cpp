@@ -47,9 +47,8 @@ void Density::expect(const Tensor& x, const Tensor& given) const {
       shape_.variables, shape_.given, shape_text(x), shape_text(given)));
 }
 
-Tensor Density::centre(const Tensor& given) const {
-  return shape_.centred ? given.narrow(1, 0, shape_.variables)
-                        : torch::zeros_like(shift_);
+Tensor Density::from_centre(const Tensor& z, const Tensor& given) const {
+  return shape_.centred ? z - given.narrow(1, 0, shape_.variables) : z;
 }
 
 void Density::calibrate(const Tensor& x, const Tensor& given) {
@@ -61,7 +60,7 @@ void Density::calibrate(const Tensor& x, const Tensor& given) {
     const auto spread = from.std(0, /*unbiased=*/false);
     scale.copy_(torch::where(spread > 0, spread, torch::ones_like(spread)));
   };
-  take(shape_.supports.to_line(x).value - centre(given), shift_, scale_);
+  take(from_centre(shape_.supports.to_line(x).value, given), shift_, scale_);
   take(given, given_shift_, given_scale_);
 }
 
@@ -70,12 +69,12 @@ void Density::initialise(int64_t seed) { nn::initialise(*this, seed); }
 Tensor Density::log_prob(const Tensor& x, const Tensor& given) {
   expect(x, given);
   const auto& supports = shape_.supports;
-  const auto [z, log_slope] = supports.to_line(x);
   const auto known = scaled_given(given);
   const auto units = torch::log(scale_).sum();
   if (supports.are_lines()) {
-    return scaled_log_prob(scaled_line(z, given), known) - units;
+    return scaled_log_prob(scaled_line(x, given), known) - units;
   }
+  const auto [z, log_slope] = supports.to_line(x);
   std::vector<Tensor> of_turns;
   for (const auto& turn : supports.turns(z.options()).unbind(0)) {
     of_turns.push_back(scaled_log_prob(scaled_line(z + turn, given), known));
@@ -87,9 +86,10 @@ Tensor Density::sample(const Tensor& given, const RandomStream& stream) {
   expect(torch::empty({given.dim() == 2 ? given.size(0) : 0, shape_.variables}),
          given);
   const torch::NoGradGuard no_grad;
+  const auto middle =
+      shape_.centred ? given.narrow(1, 0, shape_.variables) + shift_ : shift_;
   return shape_.supports.from_line(
-      centre(given) + shift_ +
-      scale_ * scaled_sample(scaled_given(given), stream));
+      middle + scale_ * scaled_sample(scaled_given(given), stream));
 }
 
 Tensor NormalFlow::scaled_log_prob(const Tensor& x, const Tensor& given) {

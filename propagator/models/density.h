@@ -73,10 +73,12 @@ class Density : public torch::nn::Module {
  private:
   torch::Tensor scaled_line(const torch::Tensor& z,
                             const torch::Tensor& given) const {
-    return (z - centre(given) - shift_) / scale_;
+    return (from_centre(z, given) - shift_) / scale_;
   }
-  // (N, D) or, without a first estimate, (D) zeros.
-  torch::Tensor centre(const torch::Tensor& given) const;
+  // What is learned of z: the difference from the first estimate, if there is
+  // one.
+  torch::Tensor from_centre(const torch::Tensor& z,
+                            const torch::Tensor& given) const;
 
   DensityShape shape_;
   torch::Tensor shift_, scale_;              // (D)

@@ -88,16 +88,20 @@ void MaskedMlpImpl::reset_outputs() {
   out_.linear->bias.zero_();
 }
 
-Tensor MaskedMlpImpl::forward(const Tensor& x, const Tensor& given) {
-  std::vector<Tensor> layers;
+std::vector<Tensor> MaskedMlpImpl::layers() const {
+  std::vector<Tensor> all;
   const auto add = [&](const Layer& layer) {
-    layers.insert(layers.end(),
-                  {layer.linear->weight, layer.linear->bias, layer.mask});
+    all.insert(all.end(),
+               {layer.linear->weight, layer.linear->bias, layer.mask});
   };
   for (const auto& layer : hidden_) add(layer);
   add(out_);
+  return all;
+}
+
+Tensor MaskedMlpImpl::forward(const Tensor& x, const Tensor& given) {
   const auto known = options_.given > 0 ? torch::cat({x, given}, 1) : x;
-  return kernels::masked_mlp(known, layers)
+  return kernels::masked_mlp(known, layers())
       .view({x.size(0), options_.variables, options_.outputs});
 }
 

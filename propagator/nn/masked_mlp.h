@@ -31,6 +31,8 @@ class MaskedMlpImpl : public torch::nn::Module {
   // Back to outputs of 0: a network whose own initialisation draws every matrix
   // calls it afterwards.
   void reset_outputs();
+  // Weight, bias and mask of each layer, as kernels::masked_mlp takes them.
+  std::vector<torch::Tensor> layers() const;
   const std::vector<int64_t>& order() const { return options_.order; }
 
  private:

@@ -4,6 +4,8 @@
 #include <torch/autograd.h>
 #include <torch/utils.h>
 
+#include <cmath>
+
 #include "testing.h"
 
 namespace propagator::kernels {
@@ -67,6 +69,38 @@ TEST(KernelsMaskedMlp, IsThatOfPlainOperationsWithItsGradients) {
              plain = results(masked_mlp_reference, net);
   for (size_t n = 0; n < plain.size(); ++n) {
     EXPECT_TRUE(near(found[n], plain[n], {1e-4, 1e-4})) << n;
+  }
+}
+
+// In float32 as on the CPU in float64, few rows and so many that a block takes
+// several tiles.
+TEST(KernelsMaskedMlp, OnEveryDeviceIsThatOfPlainOperations) {
+  for (const auto& net :
+       {net_of(1, 1, 1, 1, 1), net_of(7, 3, 17, 2, 5), net_of(500, 2, 64, 2, 4),
+        net_of(33, 40, 256, 3, 130), net_of(5003, 9, 8, 2, 46)}) {
+    auto scaled = net;
+    for (size_t n = 0; n < net.layers.size(); n += 3) {
+      scaled.layers[n] =
+          net.layers[n] / std::sqrt(static_cast<double>(net.layers[n].size(1)));
+    }
+    const auto plain = results(masked_mlp_reference, scaled);
+    for (const auto& device : testing::devices()) {
+      auto here = scaled;
+      for (auto* one : {&here.x, &here.cotangent}) {
+        *one = one->to(device, torch::kFloat32);
+      }
+      for (auto& one : here.layers) one = one.to(device, torch::kFloat32);
+      ASSERT_TRUE(has_masked_mlp(here.x, here.layers));
+      const auto found = results(masked_mlp, here),
+                 again = results(masked_mlp, here);
+      for (size_t n = 0; n < plain.size(); ++n) {
+        const double size = plain[n].abs().max().item<double>();
+        EXPECT_TRUE(near(found[n].cpu().to(torch::kFloat64), plain[n],
+                         {2e-5, 2e-5 * (1 + size)}))
+            << n << " of " << net.x.size(0) << " rows on " << device;
+        EXPECT_TRUE(torch::equal(found[n], again[n])) << n << " on " << device;
+      }
+    }
   }
 }
 
