@@ -24,7 +24,8 @@ Tensors flow_inputs(const Tensor& x, const Tensor& given,
   return all;
 }
 
-std::vector<FlowMapWeights> plain_maps(const std::vector<FlowMapWeights>& maps) {
+std::vector<FlowMapWeights> plain_maps(
+    const std::vector<FlowMapWeights>& maps) {
   const auto plain = [](const Tensor& x) { return x.detach().contiguous(); };
   auto all = maps;
   for (auto& map : all) {
@@ -91,8 +92,7 @@ FlowValues affine_flow_reference(const Tensor& x, const Tensor& given,
     const auto known = given.size(1) > 0 ? torch::cat({at, given}, 1) : at;
     const auto numbers =
         masked_mlp(known, map.layers).view({x.size(0), x.size(1), 2});
-    const auto slope =
-        torch::tanh(numbers.select(-1, 1) * (1 / most)) * -most;
+    const auto slope = torch::tanh(numbers.select(-1, 1) * (1 / most)) * -most;
     value = (at - numbers.select(-1, 0)) * torch::exp(slope);
     slopes.push_back(slope);
     scales.push_back(map.log_scale);

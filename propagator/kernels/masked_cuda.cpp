@@ -87,10 +87,10 @@ Tensors masked_mlp_backward_cuda(const Tensor& x, const Tensors& layers,
   const auto workspace = numbers_like(x, masked_mlp_workspace(shape, rows));
   MaskedLayers pointers{};
   point_to(layers, 0, pointers);
-  launch_masked_mlp_backward(
-      shape, pointers, rows, pointer<float>(x), pointer<float>(saved),
-      pointer<float>(dy), pointer_or_null(dx), pointer<float>(gradients),
-      pointer<float>(workspace), getCurrentCUDAStream());
+  launch_masked_mlp_backward(shape, pointers, rows, pointer<float>(x),
+                             pointer<float>(saved), pointer<float>(dy),
+                             pointer_or_null(dx), pointer<float>(gradients),
+                             pointer<float>(workspace), getCurrentCUDAStream());
   C10_CUDA_KERNEL_LAUNCH_CHECK();
   Tensors all{dx};
   GradientParts parts(gradients);

@@ -67,12 +67,11 @@ void DensityFormer::initialise(int64_t seed) {
   head_->bias.zero_();
 }
 
-// Where nothing is given, the same number for all.
+// Where nothing is given, the same number for all rows, once.
 Tensor DensityFormer::given_part(const Tensor& given) {
   return given_
-      ->forward(shape().given > 0
-                    ? given
-                    : torch::zeros({given.size(0), 1}, given.options()))
+      ->forward(shape().given > 0 ? given
+                                  : torch::zeros({1, 1}, given.options()))
       .unsqueeze(1);
 }
 
@@ -83,12 +82,28 @@ Tensor DensityFormer::tokens(const Tensor& before, const Tensor& given_part,
   return values + places_.narrow(0, first, before.size(1)) + given_part;
 }
 
+Tensor DensityFormer::mixtures(const Tensor& x, const Tensor& given) {
+  const int64_t count = x.size(0), later = x.size(1) - 1;
+  const auto part = given_part(given);
+  const auto start = torch::zeros({part.size(0), 1}, x.options());
+  if (shape().given > 0 || count == 0) {
+    const auto before =
+        torch::cat({start.expand({count, 1}), x.narrow(1, 0, later)}, 1);
+    const auto none = torch::zeros({0, options_.width}, x.options());
+    return head_->forward(
+        encoder_->forward_causal({none, tokens(before, part, 0)}).rest);
+  }
+  const auto answers =
+      encoder_->forward_causal({tokens(start, part, 0).squeeze(0),
+                                tokens(x.narrow(1, 0, later), part, 1)});
+  return torch::cat(
+      {head_->forward(answers.first).unsqueeze(0).expand({count, 1, -1}),
+       head_->forward(answers.rest)},
+      1);
+}
+
 Tensor DensityFormer::scaled_log_prob(const Tensor& x, const Tensor& given) {
-  const auto before = torch::cat(
-      {torch::zeros_like(x.narrow(1, 0, 1)), x.narrow(1, 0, x.size(1) - 1)}, 1);
-  const auto answers = encoder_->forward(tokens(before, given_part(given), 0),
-                                         nn::AttentionBias::causal());
-  return nn::NormalMixture::of(head_->forward(answers)).log_prob(x).sum(-1);
+  return nn::NormalMixture::log_prob(mixtures(x, given), x).sum(-1);
 }
 
 Tensor DensityFormer::scaled_sample(const Tensor& given,

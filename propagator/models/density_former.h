@@ -39,6 +39,9 @@ class DensityFormer : public Density {
   torch::Tensor tokens(const torch::Tensor& before,
                        const torch::Tensor& given_part, int64_t first);
   torch::Tensor given_part(const torch::Tensor& given);
+  // The numbers (N, D, 3 K) of the variables' mixtures. Where nothing is given,
+  // the first token is the same for all rows, and so are its numbers.
+  torch::Tensor mixtures(const torch::Tensor& x, const torch::Tensor& given);
 
   DensityFormerOptions options_;
   torch::nn::Linear value_in_, value_out_, given_;

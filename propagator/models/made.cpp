@@ -84,7 +84,7 @@ nn::NormalMixture Made::mixture(const Tensor& x, const Tensor& given) {
 }
 
 Tensor Made::scaled_log_prob(const Tensor& x, const Tensor& given) {
-  return mixture(x, given).log_prob(x).sum(-1);
+  return nn::NormalMixture::log_prob(net_->forward(x, given), x).sum(-1);
 }
 
 Tensor Made::scaled_sample(const Tensor& given, const RandomStream& stream) {

@@ -45,6 +45,19 @@ void EncoderLayerImpl::add_adapter(int64_t width) {
       register_module(kAdapterName, Adapter(linear1_->weight.size(1), width));
 }
 
+std::optional<std::vector<torch::Tensor>> EncoderLayerImpl::plain_weights()
+    const {
+  if (attention_->observed() || attention_->has_prefix() ||
+      attention_->hard() || !adapter_.is_empty()) {
+    return std::nullopt;
+  }
+  return std::vector{norm1_->weight,           norm1_->bias,
+                     attention_->qkv_weight(), attention_->output_weight(),
+                     norm2_->weight,           norm2_->bias,
+                     linear1_->weight,         linear1_->bias,
+                     linear2_->weight,         linear2_->bias};
+}
+
 torch::Tensor EncoderLayerImpl::feed_forward(const torch::Tensor& x) {
   const auto hidden =
       torch::relu(apply_linear(linear1_, apply_norm(norm2_, x)));
@@ -64,6 +77,30 @@ torch::Tensor EncoderImpl::forward(torch::Tensor x, const AttentionBias& bias,
                                    AttentionWork work) {
   for (auto& layer : layers_) x = layer->forward(x, bias, work);
   return apply_norm(norm_, x);
+}
+
+kernels::StackTokens EncoderImpl::forward_causal(
+    const kernels::StackTokens& tokens) {
+  kernels::StackWeights weights{
+      {}, norm_->weight, norm_->bias, options_.heads, norm_->options.eps()};
+  bool plain = true;
+  for (const auto& layer : layers_) {
+    const auto own = layer->plain_weights();
+    plain = plain && own;
+    if (plain) {
+      weights.layers.insert(weights.layers.end(), own->begin(), own->end());
+    }
+  }
+  if (plain && kernels::has_causal_stack(tokens, weights)) {
+    return kernels::causal_stack(tokens, weights);
+  }
+  const int64_t count = tokens.rest.size(0), shared = tokens.first.size(0);
+  const auto all = forward(
+      torch::cat(
+          {tokens.first.unsqueeze(0).expand({count, -1, -1}), tokens.rest}, 1),
+      AttentionBias::causal());
+  return {all.narrow(1, 0, shared).select(0, 0),
+          all.narrow(1, shared, tokens.rest.size(1))};
 }
 
 std::vector<KeyValueCache> make_key_value_caches(

@@ -3,8 +3,10 @@
 #include <torch/nn/modules/container/modulelist.h>
 #include <torch/nn/modules/normalization.h>
 
+#include <optional>
 #include <vector>
 
+#include "propagator/kernels/encoder/causal_stack.h"
 #include "propagator/nn/adapter.h"
 #include "propagator/nn/attention.h"
 #include "propagator/nn/linear.h"
@@ -37,6 +39,10 @@ class EncoderLayerImpl : public torch::nn::Module, public TakesAdapter {
   }
   void add_adapter(int64_t width) override;
 
+  // Its weights, as kernels::causal_stack takes them, if they are all there is
+  // to it: nobody observes it and nothing was added.
+  std::optional<std::vector<torch::Tensor>> plain_weights() const;
+
  private:
   torch::Tensor feed_forward(const torch::Tensor& x);
   torch::Tensor adapted(const torch::Tensor& x) {
@@ -62,6 +68,10 @@ class EncoderImpl : public torch::nn::Module {
 
   torch::Tensor forward(torch::Tensor x, const AttentionBias& bias,
                         AttentionWork work = AttentionWork::kVisible);
+
+  // Causally, of sequences that may have the same first token: on the CPU that
+  // token goes through the layers once.
+  kernels::StackTokens forward_causal(const kernels::StackTokens& tokens);
 
   std::vector<KeyValueCache> make_caches(
       int64_t batch, int64_t capacity,

@@ -2,8 +2,9 @@
 
 #include <torch/utils.h>
 
-#include <cmath>
 #include <numbers>
+
+#include "propagator/kernels/mixture_log_prob.h"
 
 namespace propagator::nn {
 
@@ -14,6 +15,13 @@ namespace {
 // Widths between exp(-7) and exp(7), in units of the data's spread.
 constexpr double kMostLogWidth = 7;
 constexpr double kReach = 2;
+
+// Where the components of such numbers begin: alike they would stay so.
+Tensor places(const Tensor& raw) {
+  const int64_t count = raw.size(-1) / 3;
+  const double reach = count > 1 ? kReach : 0;
+  return torch::linspace(-reach, reach, count, raw.options());
+}
 
 }  // namespace
 
@@ -26,19 +34,12 @@ Tensor normal_from_uniform(const Tensor& uniform) {
 
 NormalMixture NormalMixture::of(const Tensor& raw) {
   const auto parts = raw.chunk(3, -1);
-  const int64_t count = parts[0].size(-1);
-  // Alike they would stay so.
-  const double reach = count > 1 ? kReach : 0;
-  const auto places = torch::linspace(-reach, reach, count, raw.options());
-  return {torch::log_softmax(parts[0], -1), parts[1] + places,
+  return {torch::log_softmax(parts[0], -1), parts[1] + places(raw),
           kMostLogWidth * torch::tanh(parts[2] / kMostLogWidth)};
 }
 
-Tensor NormalMixture::log_prob(const Tensor& x) const {
-  const auto u = (x.unsqueeze(-1) - mean) * torch::exp(-log_width);
-  const double constant = 0.5 * std::log(2 * std::numbers::pi);
-  return torch::logsumexp(log_weight - 0.5 * u.square() - log_width - constant,
-                          -1);
+Tensor NormalMixture::log_prob(const Tensor& raw, const Tensor& x) {
+  return kernels::mixture_log_prob(raw, x, places(raw), kMostLogWidth);
 }
 
 Tensor NormalMixture::sample(const Tensor& uniform,

@@ -14,8 +14,9 @@ struct NormalMixture {
   // components of width 1 side by side over ±2, or one about 0.
   static NormalMixture of(const torch::Tensor& raw);
 
-  // Of x (…), → (…).
-  torch::Tensor log_prob(const torch::Tensor& x) const;
+  // The log of the density at x (…), → (…), of the mixtures of such numbers.
+  static torch::Tensor log_prob(const torch::Tensor& raw,
+                                const torch::Tensor& x);
   // A number of each, from a uniform one on [0, 1) and a normal one, (…).
   torch::Tensor sample(const torch::Tensor& uniform,
                        const torch::Tensor& normal) const;

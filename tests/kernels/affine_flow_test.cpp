@@ -16,7 +16,7 @@ using testing::random;
 using torch::Tensor;
 using Tensors = std::vector<Tensor>;
 
-constexpr double kMost = 5;
+constexpr double kMostLogScale = 5;
 
 struct Flow {
   Tensor x, given, du, dlog_slope;
@@ -36,8 +36,11 @@ struct Flow {
 
 Flow flow_of(int64_t rows, int64_t variables, int64_t given, int64_t width,
              int64_t hidden, int64_t maps) {
-  Flow flow{random({rows, variables}, "x"), random({rows, given}, "given"),
-            random({rows, variables}, "du"), random({rows}, "dl"), {}};
+  Flow flow{random({rows, variables}, "x"),
+            random({rows, given}, "given"),
+            random({rows, variables}, "du"),
+            random({rows}, "dl"),
+            {}};
   for (int64_t m = 0; m < maps; ++m) {
     const auto name = [&](const char* what, int64_t n) {
       return what + std::to_string(100 * m + n);
@@ -77,7 +80,7 @@ Tensors results(FlowValues (*map)(const Tensor&, const Tensor&,
       if (n % 3 < 2) one.layers[n] = leaf(one.layers[n]);
     }
   }
-  const auto [u, log_slope] = map(x, given, maps, kMost);
+  const auto [u, log_slope] = map(x, given, maps, kMostLogScale);
   auto all = torch::autograd::grad({u, log_slope}, inputs,
                                    {flow.du, flow.dlog_slope}, {}, false,
                                    /*allow_unused=*/true);
@@ -138,7 +141,7 @@ TEST(KernelsAffineFlow, WithoutANetworkIsShiftAndScale) {
     for (auto& one : map.layers) one = torch::zeros_like(one);
   }
   const auto [u, log_slope] =
-      affine_flow(flow.x, flow.given, flow.maps, kMost);
+      affine_flow(flow.x, flow.given, flow.maps, kMostLogScale);
   auto v = flow.x;
   auto sum = torch::zeros({}, torch::kFloat64);
   for (const auto& map : flow.maps) {
@@ -169,7 +172,7 @@ TEST(KernelsAffineFlow, WithoutGradientsIsTheSame) {
     const auto with = results(affine_flow, flow);
     const torch::NoGradGuard no_grad;
     const auto [u, log_slope] =
-        affine_flow(flow.x, flow.given, flow.maps, kMost);
+        affine_flow(flow.x, flow.given, flow.maps, kMostLogScale);
     EXPECT_TRUE(torch::equal(u, with[with.size() - 2]));
     EXPECT_TRUE(torch::equal(log_slope, with.back()));
   }
