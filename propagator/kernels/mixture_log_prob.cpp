@@ -54,8 +54,7 @@ class Mixtures {
       const Real pull = part[n] * u[n] * inverse[n];
       slopes[n] = part[n] - weight_[static_cast<size_t>(n)];
       slopes[k + n] = pull;
-      slopes[2 * k + n] =
-          part[n] * (u[n] * u[n] - 1) * (1 - bend[n] * bend[n]);
+      slopes[2 * k + n] = part[n] * (u[n] * u[n] - 1) * (1 - bend[n] * bend[n]);
       by_x -= pull;
     }
     slopes[3 * k] = by_x;
@@ -103,8 +102,8 @@ Tensor mixture_log_prob_reference(const Tensor& raw, const Tensor& x,
   const auto log_width = most * torch::tanh(parts[2] / most);
   const auto u =
       (x.unsqueeze(-1) - (parts[1] + places)) * torch::exp(-log_width);
-  return torch::logsumexp(torch::log_softmax(parts[0], -1) -
-                              0.5 * u.square() - log_width - kHalfLog2Pi,
+  return torch::logsumexp(torch::log_softmax(parts[0], -1) - 0.5 * u.square() -
+                              log_width - kHalfLog2Pi,
                           -1);
 }
 
@@ -121,8 +120,9 @@ Tensor mixture_log_prob(const Tensor& raw, const Tensor& x,
   auto shape = raw.sizes().vec();
   ++shape.back();
   const auto slopes = torch::empty(shape, numbers.options());
-  (type == torch::kFloat32 ? fill<float> : fill<double>)(
-      numbers, at, places.contiguous(), most, value, slopes);
+  (type == torch::kFloat32 ? fill<float> : fill<double>)(numbers, at,
+                                                         places.contiguous(),
+                                                         most, value, slopes);
   const Tensors inputs{raw, x};
   if (!torch::autograd::compute_requires_grad(inputs)) return value;
   ListFunction::record(

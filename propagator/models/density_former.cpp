@@ -5,6 +5,7 @@
 #include <torch/utils.h>
 
 #include "propagator/core/error.h"
+#include "propagator/kernels/encoder/value_tokens.h"
 
 namespace propagator::models {
 
@@ -77,9 +78,14 @@ Tensor DensityFormer::given_part(const Tensor& given) {
 
 Tensor DensityFormer::tokens(const Tensor& before, const Tensor& given_part,
                              int64_t first) {
-  const auto values = value_out_->forward(
-      torch::gelu(value_in_->forward(before.unsqueeze(-1))));
-  return values + places_.narrow(0, first, before.size(1)) + given_part;
+  const auto of_rows = [&](const Tensor& offsets) {
+    return kernels::value_tokens(before, {value_in_->weight, value_in_->bias,
+                                          value_out_->weight, offsets});
+  };
+  const auto offsets =
+      places_.narrow(0, first, before.size(1)) + value_out_->bias;
+  if (shape().given > 0) return of_rows(offsets) + given_part;
+  return of_rows(offsets + given_part.squeeze(0));
 }
 
 Tensor DensityFormer::mixtures(const Tensor& x, const Tensor& given) {

@@ -32,8 +32,8 @@ struct StackCase {
 };
 
 StackCase case_of(int64_t shared, int64_t sequences, int64_t tokens,
-             int64_t width = 32, int64_t heads = 2, int64_t hidden = 48,
-             int64_t layers = 2) {
+                  int64_t width = 32, int64_t heads = 2, int64_t hidden = 48,
+                  int64_t layers = 2) {
   const auto some = [&](const std::string& name) {
     return StackTokens{random({shared, width}, name + " first"),
                        random({sequences, tokens, width}, name + " rest")};
@@ -88,8 +88,8 @@ Tensors results(StackTokens (*map)(const StackTokens&, const StackWeights&),
 TEST(KernelsCausalStack, IsThatOfPlainOperationsWithItsGradients) {
   // Tiles that are full and not, one token and more, with and without a first.
   for (const auto& one :
-       {case_of(1, 1, 1), case_of(1, 70, 1), case_of(1, 9, 5),
-        case_of(0, 7, 3), case_of(1, 300, 2, 64, 4, 128, 1)}) {
+       {case_of(1, 1, 1), case_of(1, 70, 1), case_of(1, 9, 5), case_of(0, 7, 3),
+        case_of(1, 300, 2, 64, 4, 128, 1)}) {
     ASSERT_TRUE(has_causal_stack(one.tokens, one.weights));
     const auto plain = results(causal_stack_reference, one);
     for (const auto type : {torch::kFloat64, torch::kFloat32}) {

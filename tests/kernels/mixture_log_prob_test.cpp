@@ -21,10 +21,9 @@ std::vector<Tensor> results(Tensor (*map)(const Tensor&, const Tensor&,
                             const Tensor& places) {
   const auto a = raw.detach().requires_grad_(), b = x.detach().requires_grad_();
   const auto value = map(a, b, places, kMostLogWidth);
-  auto all = torch::autograd::grad({value}, {a, b},
-                                   {torch::linspace(-1, 1, x.numel(),
-                                                    raw.options())
-                                        .view(x.sizes())});
+  auto all = torch::autograd::grad(
+      {value}, {a, b},
+      {torch::linspace(-1, 1, x.numel(), raw.options()).view(x.sizes())});
   all.push_back(value);
   return all;
 }
@@ -37,8 +36,8 @@ TEST(KernelsMixtureLogProb, IsThatOfPlainOperationsWithItsGradients) {
     const auto plain = results(mixture_log_prob_reference, raw, x, places);
     for (const auto type : {torch::kFloat64, torch::kFloat32}) {
       const double part = type == torch::kFloat64 ? 1e-11 : 3e-5;
-      const auto found = results(mixture_log_prob, raw.to(type), x.to(type),
-                                 places.to(type));
+      const auto found =
+          results(mixture_log_prob, raw.to(type), x.to(type), places.to(type));
       for (size_t n = 0; n < plain.size(); ++n) {
         EXPECT_TRUE(near(found[n].to(torch::kFloat64), plain[n], {part, part}))
             << n << " of " << count << " components";
@@ -59,7 +58,8 @@ TEST(KernelsMixtureLogProb, OneComponentIsANormalDistribution) {
 TEST(KernelsMixtureLogProb, FarAwayItIsFinite) {
   const auto raw = torch::zeros({1, 6});
   const auto places = torch::tensor({-2.0f, 2.0f});
-  const auto far = mixture_log_prob(raw, torch::tensor({1e4f}), places, kMostLogWidth);
+  const auto far =
+      mixture_log_prob(raw, torch::tensor({1e4f}), places, kMostLogWidth);
   EXPECT_NEAR(far.item<double>(), -0.5 * 9998.0 * 9998.0, 100);
 }
 

@@ -1,8 +1,9 @@
 #include "propagator/kernels/encoder/causal_stack.h"
 
 #include <ATen/Parallel.h>
-#include <torch/nn/functional/normalization.h>
 #include <torch/utils.h>
+
+#include <bit>
 
 #include "propagator/core/torch_compat.h"
 #include "propagator/kernels/encoder/stack_tile.h"
@@ -14,12 +15,12 @@ namespace {
 using torch::Tensor;
 using Tensors = torch::autograd::variable_list;
 
-constexpr int64_t kRows = 32;         // that go through the layers together
-constexpr int64_t kMostTokens = 32;   // of a sequence
-constexpr int64_t kWidest = 1024;     // layer
-constexpr int64_t kMostParts = 16;    // that sum gradients by themselves
-constexpr int64_t kRowsOfPart = 128;  // at least
-constexpr int64_t kOfLayer = 10;      // tensors
+constexpr int64_t kRows = 32;        // that go through the layers together
+constexpr int64_t kMostTokens = 32;  // of a sequence
+constexpr int64_t kWidest = 1024;    // layer
+constexpr int64_t kMostParts = 16;   // that sum gradients by themselves
+constexpr int64_t kRowsOfPart = 64;  // at least
+constexpr int64_t kOfLayer = 10;     // tensors
 
 stack::Sizes sizes_of(const StackWeights& w) {
   return {w.layers[0].size(0), w.heads, w.layers[6].size(0),
@@ -49,8 +50,7 @@ stack::LayerNumbers<Real> numbers_at(Real* at, const stack::Sizes& s) {
   return n;
 }
 int64_t numbers_of_layer(const stack::Sizes& s) {
-  return 4 * s.width * s.width + 5 * s.width +
-         s.hidden * (2 * s.width + 1);
+  return 4 * s.width * s.width + 5 * s.width + s.hidden * (2 * s.width + 1);
 }
 
 template <class Real>
@@ -129,8 +129,10 @@ class Stack {
   // to `dx`.
   Tensor backward(const StackTokens& dy, const Tensor& first_kept,
                   const Tensor& kept, const StackTokens& dx) const {
-    const int64_t parts =
-        std::clamp<int64_t>(sequences_ * tokens_ / kRowsOfPart, 1, kMostParts);
+    // A power of two, so that threads have equally many.
+    const int64_t parts = std::min<int64_t>(
+        kMostParts, std::bit_floor(static_cast<uint64_t>(std::max<int64_t>(
+                        1, sequences_ * tokens_ / kRowsOfPart))));
     const auto options = dy.rest.options();
     // With room for the gradients of the first token's keys and values.
     const auto sums = torch::zeros({parts, numbers() + pairs()}, options);
@@ -209,10 +211,9 @@ class Stack {
                            x.data());
     }
     Real* unit = kept + s_.layers * tile.of_layer(s_);
-    stack::normalise<Real>(x.data(), tile.rows, c, s_.eps,
-                           weights_.norm.data_ptr<Real>(),
-                           weights_.norm_bias.data_ptr<Real>(), unit,
-                           unit + tile.rows * c, to);
+    stack::normalise<Real>(
+        x.data(), tile.rows, c, s_.eps, weights_.norm.data_ptr<Real>(),
+        weights_.norm_bias.data_ptr<Real>(), unit, unit + tile.rows * c, to);
   }
 
   // `dfirst`: what all sequences say of the first token's keys and values, if
@@ -290,12 +291,13 @@ Tensor reference_attention(const Tensor& x, const Tensor& qkv,
   const int64_t tokens = x.size(1), depth = x.size(2) / heads;
   const auto parts =
       torch::linear(x, qkv).view({x.size(0), tokens, 3, heads, depth});
-  const auto part = [&](int64_t n) { return parts.select(2, n).transpose(1, 2); };
+  const auto part = [&](int64_t n) {
+    return parts.select(2, n).transpose(1, 2);
+  };
   const auto hidden =
       torch::ones({tokens, tokens}, x.options().dtype(torch::kBool)).triu(1);
-  const auto scores =
-      torch::matmul(part(0), part(1).transpose(2, 3)) /
-      std::sqrt(static_cast<double>(depth));
+  const auto scores = torch::matmul(part(0), part(1).transpose(2, 3)) /
+                      std::sqrt(static_cast<double>(depth));
   const auto weights =
       torch::softmax(scores.masked_fill(hidden, -INFINITY), -1);
   return torch::linear(
@@ -346,8 +348,9 @@ StackTokens causal_stack_reference(const StackTokens& tokens,
 
 StackTokens causal_stack(const StackTokens& tokens, const StackWeights& w) {
   if (!has_causal_stack(tokens, w)) return causal_stack_reference(tokens, w);
-  return tokens.rest.scalar_type() == torch::kFloat32 ? fused<float>(tokens, w)
-                                                      : fused<double>(tokens, w);
+  return tokens.rest.scalar_type() == torch::kFloat32
+             ? fused<float>(tokens, w)
+             : fused<double>(tokens, w);
 }
 
 }  // namespace propagator::kernels

@@ -118,9 +118,8 @@ void normalise(const Real* x, int64_t rows, int64_t width, double eps,
     for (int64_t c = 0; c < width; c += Lanes<Real>::kCount) {
       squares.add_product(unit + c, unit + c);
     }
-    const Real scale =
-        1 / std::sqrt(squares.sum() / static_cast<Real>(width) +
-                      static_cast<Real>(eps));
+    const Real scale = 1 / std::sqrt(squares.sum() / static_cast<Real>(width) +
+                                     static_cast<Real>(eps));
     rstd[r] = scale;
     for (int64_t c = 0; c < width; ++c) {
       unit[c] *= scale;
