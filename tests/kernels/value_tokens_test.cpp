@@ -36,8 +36,8 @@ Tensors results(Tensor (*map)(const Tensor&, const ValueTokenWeights&),
   const ValueTokenWeights w{leaf(one.weights.in), leaf(one.weights.in_bias),
                             leaf(one.weights.out), leaf(one.weights.offsets)};
   const auto y = map(x, w);
-  auto all = torch::autograd::grad(
-      {y}, {x, w.in, w.in_bias, w.out, w.offsets}, {one.cotangent});
+  auto all = torch::autograd::grad({y}, {x, w.in, w.in_bias, w.out, w.offsets},
+                                   {one.cotangent});
   all.push_back(y);
   return all;
 }
@@ -60,6 +60,14 @@ TEST(KernelsValueTokens, IsThatOfPlainOperationsWithItsGradients) {
       }
     }
   }
+}
+
+TEST(KernelsValueTokens, GeluIsRightToTheLastPlacesOfAFloat) {
+  const auto x = torch::linspace(-9, 9, 4001).unsqueeze(1);
+  const ValueTokenWeights one{torch::ones({16, 1}), torch::zeros({16}),
+                              torch::eye(16), torch::zeros({1, 16})};
+  const auto found = value_tokens(x, one).select(2, 0).to(torch::kFloat64);
+  EXPECT_TRUE(near(found, torch::gelu(x.to(torch::kFloat64)), {3e-7, 5e-7}));
 }
 
 TEST(KernelsValueTokens, RepeatsItsBitsWithAnyNumberOfThreads) {

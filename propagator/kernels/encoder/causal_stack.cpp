@@ -15,7 +15,7 @@ namespace {
 using torch::Tensor;
 using Tensors = torch::autograd::variable_list;
 
-constexpr int64_t kRows = 32;        // that go through the layers together
+constexpr int64_t kRows = 64;        // that go through the layers together
 constexpr int64_t kMostTokens = 32;  // of a sequence
 constexpr int64_t kWidest = 1024;    // layer
 constexpr int64_t kMostParts = 16;   // that sum gradients by themselves

@@ -4,11 +4,11 @@
 #include <torch/utils.h>
 
 #include <bit>
-#include <numbers>
 
 #include "propagator/core/torch_compat.h"
 #include "propagator/kernels/encoder/stack_tile.h"
 #include "propagator/kernels/list_function.h"
+#include "propagator/kernels/normal_cdf.h"
 
 namespace propagator::kernels {
 namespace {
@@ -31,14 +31,19 @@ struct ValueMaps {
     const int64_t rows = x.numel(), c = width;
     const auto y = torch::empty({x.size(0), tokens, c}, x.options());
     const auto across = w.out.t().contiguous();
+    static const ScaledErfc scaled;
     const Real *v = w.in.data_ptr<Real>(), *b = w.in_bias.data_ptr<Real>();
     const Real *from = x.data_ptr<Real>(), *offset = w.offsets.data_ptr<Real>();
     Real* active = kept.data_ptr<Real>();
     Real *slope = active + rows * c, *to = y.data_ptr<Real>();
     at::parallel_for(0, blocks(rows), 1, [&](int64_t begin, int64_t end) {
       for (int64_t n = begin * kRows; n < std::min(end * kRows, rows); ++n) {
+        Real *value = active + n * c, *rate = slope + n * c;
         for (int64_t k = 0; k < c; ++k) {
-          gelu(from[n] * v[k] + b[k], active[n * c + k], slope[n * c + k]);
+          const Real at = from[n] * v[k] + b[k];
+          const auto normal = normal_at(at, scaled);
+          value[k] = at * normal.below;
+          rate[k] = normal.below + at * normal.density;
         }
         std::copy_n(offset + n % tokens * c, c, to + n * c);
       }
@@ -77,17 +82,6 @@ struct ValueMaps {
  private:
   static int64_t blocks(int64_t rows) { return (rows + kRows - 1) / kRows; }
 
-  static void gelu(Real x, Real& value, Real& slope) {
-    const Real below =
-        Real(0.5) *
-        (1 + std::erf(x * static_cast<Real>(1 / std::numbers::sqrt2)));
-    const Real density = exp_of_negative(Real(-0.5) * x * x) *
-                         static_cast<Real>(std::numbers::inv_sqrtpi /
-                                           std::numbers::sqrt2);
-    value = x * below;
-    slope = below + x * density;
-  }
-
   void block_backward(int64_t first, int64_t rows, const Tensor& x,
                       const Tensor& kept, const Tensor& dy, const Tensor& dx,
                       Real* sums, Real* room) const {
@@ -123,14 +117,12 @@ Tensor fused_tokens(const Tensor& x, const ValueTokenWeights& weights) {
   };
   const Tensors inputs{x, weights.in, weights.in_bias, weights.out,
                        weights.offsets};
-  const ValueMaps<Real> maps{
-      {plain(weights.in), plain(weights.in_bias), plain(weights.out),
-       plain(weights.offsets)},
-      x.size(1),
-      weights.out.size(0)};
+  const ValueMaps<Real> maps{{plain(weights.in), plain(weights.in_bias),
+                              plain(weights.out), plain(weights.offsets)},
+                             x.size(1),
+                             weights.out.size(0)};
   const auto values = plain(x);
-  const auto kept =
-      torch::empty({2, x.numel(), maps.width}, values.options());
+  const auto kept = torch::empty({2, x.numel(), maps.width}, values.options());
   const auto y = maps.forward(values, kept);
   if (!torch::autograd::compute_requires_grad(inputs)) return y;
   ListFunction::record(
