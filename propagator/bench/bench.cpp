@@ -116,7 +116,8 @@ BenchResult bench_density_step(const run::Experiment& experiment,
   const auto& o = experiment.train();
   const int64_t cases = o.batch * o.accumulate;
   // Every weight meets every row, once forward and twice backward; in a
-  // transformer once for each variable, which is more.
+  // transformer once for each variable after the first, which of two is the
+  // same.
   return {
       .name = "density-step",
       .cases = cases,

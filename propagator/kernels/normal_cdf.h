@@ -16,8 +16,8 @@ struct NormalAt {
 };
 
 // e^(z²) erfc(z) for z ≥ 0 as a Chebyshev series in t = 2 / (2 + z), which
-// takes all of it to (0, 1], where it is smooth. Fourteen terms are right to the
-// last places of a float.
+// takes all of it to (0, 1], where it is smooth. Fourteen terms are right to
+// the last places of a float.
 class ScaledErfc {
  public:
   ScaledErfc() {
@@ -29,7 +29,7 @@ class ScaledErfc {
       const double value = at(4 / (1 + std::cos(angle)) - 2);
       for (size_t k = 0; k < kTerms; ++k) {
         sums[k] += value * std::cos(static_cast<double>(k) * angle) *
-                    (k == 0 ? 1.0 : 2.0) / static_cast<double>(kNodes);
+                   (k == 0 ? 1.0 : 2.0) / static_cast<double>(kNodes);
       }
     }
     for (size_t k = 0; k < kTerms; ++k) terms[k] = static_cast<float>(sums[k]);
@@ -64,18 +64,18 @@ class ScaledErfc {
 
 inline NormalAt<float> normal_at(float x, const ScaledErfc& scaled) {
   const float bell = exp_of_negative(-0.5f * x * x);
-  const float half = 0.5f * bell *
-                     scaled(std::fabs(x) *
-                            static_cast<float>(1 / std::numbers::sqrt2));
+  const float half =
+      0.5f * bell *
+      scaled(std::fabs(x) * static_cast<float>(1 / std::numbers::sqrt2));
   return {0.5f + std::copysign(0.5f - half, x),
           bell * static_cast<float>(std::numbers::inv_sqrtpi /
                                     std::numbers::sqrt2)};
 }
 
 inline NormalAt<double> normal_at(double x, const ScaledErfc&) {
-  return {0.5 * (1 + std::erf(x / std::numbers::sqrt2)),
-          std::exp(-0.5 * x * x) * std::numbers::inv_sqrtpi /
-              std::numbers::sqrt2};
+  return {
+      0.5 * (1 + std::erf(x / std::numbers::sqrt2)),
+      std::exp(-0.5 * x * x) * std::numbers::inv_sqrtpi / std::numbers::sqrt2};
 }
 
 }  // namespace propagator::kernels

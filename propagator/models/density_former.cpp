@@ -92,7 +92,8 @@ Tensor DensityFormer::mixtures(const Tensor& x, const Tensor& given) {
   const int64_t count = x.size(0), later = x.size(1) - 1;
   const auto part = given_part(given);
   const auto start = torch::zeros({part.size(0), 1}, x.options());
-  if (shape().given > 0 || count == 0) {
+  // On a GPU a launch for the first token costs more than its rows.
+  if (shape().given > 0 || count == 0 || !x.is_cpu()) {
     const auto before =
         torch::cat({start.expand({count, 1}), x.narrow(1, 0, later)}, 1);
     const auto none = torch::zeros({0, options_.width}, x.options());

@@ -94,13 +94,15 @@ kernels::StackTokens EncoderImpl::forward_causal(
   if (plain && kernels::has_causal_stack(tokens, weights)) {
     return kernels::causal_stack(tokens, weights);
   }
-  const int64_t count = tokens.rest.size(0), shared = tokens.first.size(0);
-  const auto all = forward(
-      torch::cat(
-          {tokens.first.unsqueeze(0).expand({count, -1, -1}), tokens.rest}, 1),
-      AttentionBias::causal());
-  return {all.narrow(1, 0, shared).select(0, 0),
-          all.narrow(1, shared, tokens.rest.size(1))};
+  if (tokens.first.size(0) == 0) {
+    return {tokens.first, forward(tokens.rest, AttentionBias::causal())};
+  }
+  const auto first =
+      tokens.first.unsqueeze(0).expand({tokens.rest.size(0), -1, -1});
+  const auto all =
+      forward(torch::cat({first, tokens.rest}, 1), AttentionBias::causal());
+  return {all.select(1, 0).narrow(0, 0, 1),
+          all.narrow(1, 1, tokens.rest.size(1))};
 }
 
 std::vector<KeyValueCache> make_key_value_caches(

@@ -101,6 +101,15 @@ TEST_P(ModelsDensity, IntegratesToOne) {
   }
 }
 
+TEST_P(ModelsDensity, NoRowsHaveNoLikelihood) {
+  for (const int64_t given : {0, 1}) {
+    const auto model = made(GetParam(), {2, given});
+    const auto x = torch::zeros({0, 2}, torch::kFloat64);
+    EXPECT_EQ(model->log_prob(x, given_rows(0, given)).sizes(),
+              torch::IntArrayRef({0}));
+  }
+}
+
 // Shares of 40 000 samples in coarse cells against the integral of the
 // density there: every share within five standard deviations.
 TEST_P(ModelsDensity, SamplesFollowTheDensity) {

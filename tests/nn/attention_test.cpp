@@ -159,5 +159,37 @@ TEST(NnEncoder, LayerIsPreNormWithReluFeedForward) {
   EXPECT_TRUE(near(layer->forward(x, bias), expected, {1e-10, 1e-12}));
 }
 
+// A first token of all sequences is one that each of them begins with, by the
+// kernel and, with somebody watching, by the layers.
+TEST(NnEncoder, CausalSequencesMayShareTheirFirstToken) {
+  Encoder encoder(
+      EncoderOptions{.layers = 2, .width = 32, .heads = 2, .feed_forward = 48});
+  initialise(*encoder, 5);
+  encoder->to(torch::kFloat64);
+  const auto first = random({1, 32}, "first"), rest = random({7, 3, 32}, "x");
+  const auto none = torch::zeros({0, 32}, torch::kFloat64);
+  const auto written =
+      torch::cat({first.unsqueeze(0).expand({7, 1, 32}), rest}, 1);
+  const auto plain = encoder->forward(written, AttentionBias::causal());
+  const auto expect_equal = [&] {
+    const auto shared = encoder->forward_causal({first, rest});
+    EXPECT_TRUE(near(shared.rest, plain.narrow(1, 1, 3), {1e-10, 1e-12}));
+    EXPECT_TRUE(
+        near(shared.first, plain.select(1, 0).narrow(0, 0, 1), {1e-10, 1e-12}));
+    EXPECT_TRUE(near(encoder->forward_causal({none, written}).rest, plain,
+                     {1e-10, 1e-12}));
+  };
+  expect_equal();
+  int64_t seen = 0;
+  for (const auto& module : encoder->modules()) {
+    if (auto* attention = module->as<MultiHeadAttentionImpl>()) {
+      attention->observe(
+          [&](const torch::Tensor&, const AttentionBias&) { ++seen; });
+    }
+  }
+  expect_equal();
+  EXPECT_EQ(seen, 4);  // two layers, twice
+}
+
 }  // namespace
 }  // namespace propagator::nn

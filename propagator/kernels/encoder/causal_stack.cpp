@@ -342,7 +342,7 @@ StackTokens causal_stack_reference(const StackTokens& tokens,
   }
   x = norm(x, w.norm, w.norm_bias);
   // The same of every sequence.
-  return {x.narrow(1, 0, shared).select(0, 0),
+  return {shared > 0 ? x.select(1, 0).narrow(0, 0, 1) : tokens.first,
           x.narrow(1, shared, tokens.rest.size(1))};
 }
 
