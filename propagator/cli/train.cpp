@@ -42,16 +42,18 @@ void add_train(CLI::App& app, Action& action) {
       "  propagator train forecast/quick\n"
       "  propagator train configs/forecast/base-block.yaml --device cuda\n"
       "  propagator train forecast/quick --name wide -s model.width=256\n"
+      "  propagator train mine.npz     # forecast the fields in a file\n"
       "  propagator train forecast/quick --name tuned --from runs/quick \\\n"
       "    -s plate.time_step=fixed -s tune.method=lora\n"
       "`propagator check CONFIG` prints every key with its meaning.");
-  verb->add_option("config", o->config, "A YAML file, or a name from `list`")
+  verb->add_option("config", o->config,
+                   "A YAML file, a name from `list`, or a file of fields")
       ->required();
   o->add_to(*verb);
   verb->callback([o, &action] {
     action = [o] {
-      const auto file = run::find_config(o->config);
-      return o->train(config::Document::from_file(file), file.stem().string());
+      return o->train(run::open_config(o->config),
+                      std::filesystem::path(o->config).stem().string());
     };
   });
 }

@@ -47,6 +47,10 @@ class NpzWriter : public TensorWriter {
 
 }  // namespace
 
+bool is_tensor_file(const fs::path& path) {
+  return format_by_ending(path).has_value();
+}
+
 TensorFormat tensor_format(const fs::path& path) {
   if (const auto format = format_by_ending(path)) return *format;
   throw UsageError(

@@ -62,6 +62,7 @@ class TensorWriter {
 };
 
 enum class TensorFormat { kHdf5, kNpz, kMat };
+bool is_tensor_file(const std::filesystem::path& path);  // by its ending
 // Of a file to read; UsageError unless it ends in .h5, .hdf5, .npz or .mat.
 TensorFormat tensor_format(const std::filesystem::path& path);
 // Of a file to write; UsageError unless it ends in .h5, .hdf5 or .npz.

@@ -163,12 +163,13 @@ Tensor Fno::coefficients() {
                      "it is a model of the task reconstruct");
   }
   const auto type = readings_.scalar_type();
-  auto x = lift_->forward(torch::cat({readings_, places_.to(type)}, -1));
+  auto x = lift_->forward(
+      torch::cat({readings_, places_.to(type)}, -1).unsqueeze(0));
   for (size_t n = 0; n < convolutions_.size(); ++n) {
     x = convolutions_[n]->forward(x) + pointwise_[n]->forward(x);
     if (n + 1 < convolutions_.size()) x = torch::gelu(x);
   }
-  return out_->forward(torch::gelu(hidden_->forward(x)));
+  return out_->forward(torch::gelu(hidden_->forward(x))).squeeze(0);
 }
 
 std::shared_ptr<void> Fno::hold() {

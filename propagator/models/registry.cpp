@@ -6,6 +6,8 @@
 #include "propagator/models/event_former.h"
 #include "propagator/models/flow_matching.h"
 #include "propagator/models/fno.h"
+#include "propagator/models/frame_cnn.h"
+#include "propagator/models/frame_fno.h"
 #include "propagator/models/gaussian_process.h"
 #include "propagator/models/heat_former.h"
 #include "propagator/models/hit_former.h"
@@ -52,6 +54,18 @@ const Kinds<ForecasterOptions>& forecasters() {
       {"heat_former",
        {"the transformer of the heat-plate paper, honest or as published",
         [] { return std::make_unique<HeatFormerOptions>(); }}},
+  };
+  return kinds;
+}
+
+const Kinds<FrameNetOptions>& frame_nets() {
+  static const Kinds<FrameNetOptions> kinds{
+      {"cnn",
+       {"convolutions over the grid, of any field",
+        [] { return std::make_unique<FrameCnnOptions>(); }}},
+      {"fno",
+       {"Fourier neural operator, of any field",
+        [] { return std::make_unique<FrameFnoOptions>(); }}},
   };
   return kinds;
 }

@@ -17,8 +17,8 @@ struct SpectralConvOptions {
 //   y = Re' DFT⁻¹ ŷ,   ŷ_k = x̂_k R_k for kept k, and 0 for the others,
 // with a complex matrix R_k for each frequency. Kept are k = -m … m-1 along
 // every axis but the last, and 0 … m-1 along that one, whose negative
-// frequencies are the conjugates (Re': of a real field). (n_1, …, n_D, in) →
-// (n_1, …, n_D, out), for every grid of n ≥ 2 m nodes along each axis: the
+// frequencies are the conjugates (Re': of a real field). (B, n_1, …, n_D, in) →
+// (B, n_1, …, n_D, out), for every grid of n ≥ 2 m nodes along each axis: the
 // weights do not know it. There are 2 · 2^(D-1) Π m · in · out of them.
 class SpectralConvImpl : public torch::nn::Module {
  public:

@@ -4,9 +4,9 @@
 
 #include <vector>
 
-#include "propagator/core/config.h"
 #include "propagator/core/error.h"
 #include "propagator/core/files.h"
+#include "propagator/data/tensor_file.h"
 
 namespace propagator::run {
 namespace {
@@ -74,6 +74,16 @@ fs::path find_config(const std::string& config) {
       fmt::format("no configuration file {}", config),
       config::did_you_mean(config, names,
                            "`propagator list` shows those that come with it"));
+}
+
+config::Document open_config(const std::string& config) {
+  if (!fs::is_regular_file(config) || !data::is_tensor_file(config)) {
+    return config::Document::from_file(find_config(config));
+  }
+  config::Document document;
+  document.set("task", "forecast", config);
+  document.set("data.file", config, config);
+  return document;
 }
 
 }  // namespace propagator::run

@@ -4,6 +4,8 @@
 #include <map>
 #include <string>
 
+#include "propagator/core/config.h"
+
 namespace propagator::run {
 
 // The configurations that come with the program or lie in ./configs, by name
@@ -16,5 +18,9 @@ std::string present_config_name(const std::string& name);
 
 // The file that `config` means: a path, or one of those names.
 std::filesystem::path find_config(const std::string& config);
+
+// That configuration. Where `config` is a file of data, by its ending, it is
+// one that forecasts the fields in there, and says nothing else.
+config::Document open_config(const std::string& config);
 
 }  // namespace propagator::run

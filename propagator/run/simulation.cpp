@@ -138,9 +138,9 @@ config::Document document_of(const std::string& name) {
   if (!Simulation::is_known(name) || fs::is_regular_file(name)) {
     const auto known = known_configs();
     const auto found = known.find("data/" + name);
-    return config::Document::from_file(found != known.end() && !fs::exists(name)
-                                           ? found->second
-                                           : find_config(name));
+    return found != known.end() && !fs::exists(name)
+               ? config::Document::from_file(found->second)
+               : open_config(name);
   }
   config::Document document;
   document.set("simulator", name, name);

@@ -7,6 +7,7 @@
 #include "propagator/core/error.h"
 #include "propagator/core/log.h"
 #include "propagator/tasks/calibration.h"
+#include "propagator/tasks/forecast/fields/field_forecast.h"
 #include "propagator/tasks/loss_weight.h"
 
 namespace propagator::tasks {
@@ -286,22 +287,51 @@ std::string Forecast::write_data(const std::string& path, int64_t seed,
   return fmt::format("{} plates", data_options_.cases);
 }
 
+namespace {
+
+// Plates have the network of the heat-plate paper; a file of fields, or a
+// simulator of them, has one for any field, unless the other is named or
+// something is said of a plate.
+bool is_of_plates(const config::Document& document) {
+  if (const auto name = document.get("model.name")) {
+    return !models::frame_nets().contains(*name);
+  }
+  const bool fields =
+      document.get("data.file") || document.get("data.simulator");
+  return !fields || has_section(document, "plate");
+}
+
+std::map<std::string, std::string> all_models() {
+  auto all = helps_of(models::forecasters());
+  all.merge(helps_of(models::frame_nets()));
+  return all;
+}
+
+}  // namespace
+
 TaskKind forecast_kind() {
-  return {.help = "given the first frames of a field, what does it do next?",
-          .make =
-              [](const config::Document& document) {
-                return std::make_unique<Forecast>(
-                    find_kind(models::forecasters(), document, "model.name",
-                              "heat_former")
-                        .options());
-              },
-          .models = helps_of(models::forecasters()),
-          .files =
-              "INPUT holds `fields` (N, frames, rows, cols), of which the "
-              "first visible\nframes are used, and `alpha` (N), if the model "
-              "was trained with it; OUTPUT gets\n`fields` (N, all frames, "
-              "rows, cols).\n  propagator "
-              "predict runs/quick --input first.npz --output future.npz"};
+  return {
+      .help = "given the first frames of a field, what does it do next?",
+      .make = [](const config::Document& document) -> std::unique_ptr<Task> {
+        if (!is_of_plates(document)) {
+          return std::make_unique<FieldForecast>(
+              find_kind(models::frame_nets(), document, "model.name", kFrameNet)
+                  .options());
+        }
+        return std::make_unique<Forecast>(find_kind(models::forecasters(),
+                                                    document, "model.name",
+                                                    "heat_former")
+                                              .options());
+      },
+      .models = all_models(),
+      .files =
+          "INPUT holds `fields`, whose first visible frames are used: of a "
+          "heat_former (N,\nframes, rows, cols), and `alpha` (N), if the "
+          "model was trained with it; of any\nother model (N, frames, "
+          "space..., channels), and the numbers of each case, if it\nwas "
+          "trained with any. OUTPUT gets `fields` with all frames.\n  "
+          "propagator predict runs/quick --input first.npz --output "
+          "future.npz"};
 }
 
 }  // namespace propagator::tasks
