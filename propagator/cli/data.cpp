@@ -3,6 +3,7 @@
 #include <nlohmann/json.hpp>
 
 #include "propagator/cli/commands.h"
+#include "propagator/cli/stop_signals.h"
 #include "propagator/core/error.h"
 #include "propagator/core/files.h"
 #include "propagator/core/json.h"
@@ -39,6 +40,7 @@ int generate_simulated(const DataArguments& o, const std::string& simulator,
                        const config::Document& document) {
   const run::Simulation simulation(simulator, document);
   expect_free(o.file, o.force);
+  const StopSignals signals;
   print_numbers(run::write_simulation(simulation, o.file));
   fmt::print("{} in {}\n", o.name, o.file);
   return 0;

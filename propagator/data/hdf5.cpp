@@ -286,7 +286,7 @@ class Hdf5Writer : public TensorWriter {
         H5Fclose);
     check(file_.valid());
     for (const auto& [name, array] : arrays_) create_array(name, array);
-    write_note(note);
+    set_note(note);
   }
 
   void write_rows(const std::string& name, int64_t begin,
@@ -308,6 +308,21 @@ class Hdf5Writer : public TensorWriter {
     const auto memory = memory_space(shape, count);
     check(H5Dwrite(dataset, memory_type(type), memory, file_space, H5P_DEFAULT,
                    values.data_ptr()) >= 0);
+  }
+
+  void set_note(const std::string& note) override {
+    if (note.empty()) return;
+    if (note.size() >= kLongestNote) {
+      throw UsageError("[hdf5] a note may have up to 64 KB");
+    }
+    Handle type(H5Tcopy(H5T_C_S1), H5Tclose);
+    H5Tset_size(type, note.size() + 1);
+    H5Tset_cset(type, H5T_CSET_UTF8);
+    Handle space(H5Screate(H5S_SCALAR), H5Sclose);
+    Handle attribute(
+        H5Acreate2(file_, "note", type, space, H5P_DEFAULT, H5P_DEFAULT),
+        H5Aclose);
+    check(attribute.valid() && H5Awrite(attribute, type, note.c_str()) >= 0);
   }
 
   void close() override {
@@ -343,21 +358,6 @@ class Hdf5Writer : public TensorWriter {
                               H5P_DEFAULT, H5P_DEFAULT),
                    H5Dclose);
     check(dataset.valid());
-  }
-
-  void write_note(const std::string& note) {
-    if (note.empty()) return;
-    if (note.size() >= kLongestNote) {
-      throw UsageError("[hdf5] a note may have up to 64 KB");
-    }
-    Handle type(H5Tcopy(H5T_C_S1), H5Tclose);
-    H5Tset_size(type, note.size() + 1);
-    H5Tset_cset(type, H5T_CSET_UTF8);
-    Handle space(H5Screate(H5S_SCALAR), H5Sclose);
-    Handle attribute(
-        H5Acreate2(file_, "note", type, space, H5P_DEFAULT, H5P_DEFAULT),
-        H5Aclose);
-    check(attribute.valid() && H5Awrite(attribute, type, note.c_str()) >= 0);
   }
 
   fs::path path_;

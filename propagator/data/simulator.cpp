@@ -6,6 +6,14 @@
 
 namespace propagator::data {
 
+nlohmann::json Simulator::write(const std::filesystem::path& out,
+                                const Runtime& runtime,
+                                const Note& note) const {
+  const auto simulated = simulate(runtime);
+  save_tensors(out, {simulated.tensors, note(simulated)});
+  return simulated.numbers;
+}
+
 const Kinds<Simulator>& simulators() {
   static const Kinds<Simulator> all = [] {
     auto kinds = field_simulators();

@@ -1,5 +1,7 @@
 #pragma once
 
+#include <filesystem>
+#include <functional>
 #include <nlohmann/json.hpp>
 #include <string>
 #include <vector>
@@ -50,6 +52,11 @@ class Simulator {
     return precision == Precision::kFloat64;
   }
   virtual Simulated simulate(const Runtime& runtime) const = 0;
+  // Computes it into a file, and returns the numbers. `note` makes the file's
+  // note of all but the tensors. Large ones may be written some rows at a time.
+  using Note = std::function<std::string(const Simulated&)>;
+  virtual nlohmann::json write(const std::filesystem::path& out,
+                               const Runtime& runtime, const Note& note) const;
   virtual std::vector<Validation> validations() const { return {}; }
 };
 

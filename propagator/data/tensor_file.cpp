@@ -38,6 +38,7 @@ class NpzWriter : public TensorWriter {
                   const torch::Tensor& rows) override {
     content_.tensors.at(name).narrow(0, begin, rows.size(0)).copy_(rows);
   }
+  void set_note(const std::string& note) override { content_.note = note; }
   void close() override { save_npz(path_, content_); }
 
  private:

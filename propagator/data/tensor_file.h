@@ -57,6 +57,8 @@ class TensorWriter {
 
   virtual void write_rows(const std::string& name, int64_t begin,
                           const torch::Tensor& rows) = 0;
+  // Of a file that was made without one.
+  virtual void set_note(const std::string& note) = 0;
   // Flushes and closes; nothing is complete before.
   virtual void close() = 0;
 };

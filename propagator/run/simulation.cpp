@@ -211,18 +211,21 @@ data::Simulated Simulation::run() const {
 nlohmann::json write_simulation(const Simulation& simulation,
                                 const fs::path& out) {
   data::written_format(out);  // a wrong ending is said before the work
+  const auto runtime = simulation.runtime();
+  const RuntimeScope scope(runtime, simulation.threads());
   const Stopwatch clock;
-  const auto simulated = simulation.run();
-  nlohmann::json note = computed_by(simulation.runtime());
-  note["made_by"] = "propagator data generate " + simulation.name();
-  note["simulator"] = simulation.name();
-  note["config"] = simulation.yaml();
-  note["config_sha256"] = simulation.hash();
-  note["seconds"] = clock.seconds();
-  note["numbers"] = simulated.numbers;
-  note.update(simulated.note);
-  data::save_tensors(out, {simulated.tensors, note.dump()});
-  return simulated.numbers;
+  return simulation.simulator().write(
+      out, runtime, [&](const data::Simulated& simulated) {
+        auto note = computed_by(runtime);
+        note["made_by"] = "propagator data generate " + simulation.name();
+        note["simulator"] = simulation.name();
+        note["config"] = simulation.yaml();
+        note["config_sha256"] = simulation.hash();
+        note["seconds"] = clock.seconds();
+        note["numbers"] = simulated.numbers;
+        note.update(simulated.note);
+        return note.dump();
+      });
 }
 
 void provide_simulated_file(const tasks::Task& task,

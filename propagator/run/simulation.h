@@ -25,6 +25,7 @@ class Simulation {
   std::string yaml() const { return config::to_yaml(schema_, true); }
   std::string hash() const;  // SHA-256 of all keys that decide numbers
   Runtime runtime() const;
+  int64_t threads() const { return threads_; }
 
   // Computes it. What it says while it does is for this thread's observer.
   data::Simulated run() const;

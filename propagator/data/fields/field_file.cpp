@@ -6,6 +6,7 @@
 #include "propagator/core/error.h"
 #include "propagator/core/json.h"
 #include "propagator/core/plain_text.h"
+#include "propagator/data/hdf5.h"
 
 namespace propagator::data {
 namespace {
@@ -80,6 +81,35 @@ void write_field_set(const std::filesystem::path& path, const FieldSet& set) {
   auto note = set.note;
   note.update(field_note(set.layout));
   save_tensors(path, {field_tensors(set), note.dump()});
+}
+
+FieldWriter::FieldWriter(const std::filesystem::path& path,
+                         const FieldLayout& layout, int64_t cases)
+    : has_parameters_(!layout.parameters.empty()) {
+  std::map<std::string, StoredArray> arrays{
+      {kFields, {torch::kFloat32, shape_of(layout, cases)}}};
+  Tensors lines{{"t", layout.times}};
+  for (const auto& axis : layout.axes) lines[axis.name] = axis.at;
+  for (const auto& [name, line] : lines) {
+    arrays[name] = {torch::kFloat64, line.sizes().vec()};
+  }
+  if (has_parameters_) {
+    const auto count = static_cast<int64_t>(layout.parameters.size());
+    arrays[kParameters] = {torch::kFloat64, {cases, count}};
+  }
+  writer_ = create_hdf5(path, arrays, "");
+  for (const auto& [name, line] : lines) writer_->write_rows(name, 0, line);
+}
+
+void FieldWriter::write(int64_t begin, const torch::Tensor& values,
+                        const torch::Tensor& parameters) {
+  writer_->write_rows(kFields, begin, values);
+  if (has_parameters_) writer_->write_rows(kParameters, begin, parameters);
+}
+
+void FieldWriter::close(const std::string& note) {
+  writer_->set_note(note);
+  writer_->close();
 }
 
 bool FieldReader::is_field_file(const TensorReader& reader) {

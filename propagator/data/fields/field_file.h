@@ -34,6 +34,22 @@ nlohmann::json field_note(const FieldLayout& layout);
 
 void write_field_set(const std::filesystem::path& path, const FieldSet& set);
 
+// The same as .h5, cases some at a time; the file is there once it is closed.
+class FieldWriter {
+ public:
+  FieldWriter(const std::filesystem::path& path, const FieldLayout& layout,
+              int64_t cases);
+  // Cases from `begin` on: values (n, T, space…, C), parameters (n, P).
+  void write(int64_t begin, const torch::Tensor& values,
+             const torch::Tensor& parameters);
+  // `note` says at least what `field_note` does.
+  void close(const std::string& note);
+
+ private:
+  std::unique_ptr<TensorWriter> writer_;
+  bool has_parameters_;
+};
+
 // A file of fields, of which cases are read some at a time. Whatever is wrong
 // with it is a DataError: arrays that are missing or of wrong shape, names that
 // are no plain words, axes that do not rise, numbers that are not finite.

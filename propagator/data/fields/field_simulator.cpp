@@ -2,6 +2,7 @@
 
 #include "propagator/core/error.h"
 #include "propagator/core/progress.h"
+#include "propagator/core/stop.h"
 #include "propagator/data/fields/field_file.h"
 
 namespace propagator::data {
@@ -68,59 +69,98 @@ void FieldSimulator::describe(config::Schema& schema) {
   schema.section("field", both);
 }
 
-void FieldSimulator::validate() const {
-  problem_->validate();
-  const auto bytes = static_cast<double>(options_.cases) *
-                     bytes_of_one_case(problem_->layout());
+void FieldSimulator::validate() const { problem_->validate(); }
+
+void FieldSimulator::expect_room(const FieldLayout& layout) const {
+  const auto bytes =
+      static_cast<double>(options_.cases) * bytes_of_one_case(layout);
   const auto memory = static_cast<double>(
       memory_bytes({.device = torch::kCPU, .precision = Precision::kFloat64}));
   if (bytes <= kShareOfMemory * memory) return;
-  throw ConfigError(
-      "field.cases",
-      fmt::format("expected fields of at most {:.3g} GB, half of the memory, "
-                  "got {:.3g} GB",
+  throw UsageError(
+      fmt::format("[field] expected fields of at most {:.3g} GB, half of the "
+                  "memory, got {:.3g} GB",
                   kShareOfMemory * memory / 1e9, bytes / 1e9),
-      "compute them in several files: field.first says where each begins");
+      "a .h5 file may be larger; or set field.cases, and field.first to where "
+      "each of several files begins");
 }
 
 bool FieldSimulator::computes_in(Precision precision) const {
   return precision == Precision::kFloat64 || precision == Precision::kFloat32;
 }
 
-Simulated FieldSimulator::simulate(const Runtime& runtime) const {
+void FieldSimulator::for_each_batch(const Runtime& runtime,
+                                    const Take& take) const {
   const torch::NoGradGuard no_gradients;
-  FieldSet set{.layout = problem_->layout()};
-  const int64_t frames = set.layout.times.numel(), cases = options_.cases;
+  const auto times = problem_->layout().times;
+  const int64_t cases = options_.cases;
   const int64_t batch =
       options_.batch > 0 ? options_.batch : problem_->cases_at_once();
-  std::map<std::string, double> numbers;
-  std::vector<torch::Tensor> parameters;
-  Progress progress("frames", cases * frames);
+  Numbers numbers;
+  Progress progress("frames", cases * times.numel());
   int64_t done = 0;
   for (int64_t n = 0; n < cases; n += batch) {
     physics::CaseRange range{.seed = options_.seed,
                              .first = options_.first + n,
                              .count = std::min(batch, cases - n),
                              .where = runtime.options()};
-    range.frame_done = [&] { progress.update(done += range.count); };
+    range.frame_done = [&] {
+      expect_no_stop();
+      progress.update(done += range.count);
+    };
     const auto found = problem_->solve(range);
-    physics::expect_finite(found.values, set.layout.times[-1].item<double>(),
-                           "");
+    physics::expect_finite(found.values, times[-1].item<double>(), "");
+    if (n == 0 && options_.check != physics::FieldCheck::kNone) {
+      numbers = problem_->assess(range, found, options_.check);
+    }
+    take(n, found, numbers);
+  }
+}
+
+Simulated FieldSimulator::simulate(const Runtime& runtime) const {
+  FieldSet set{.layout = problem_->layout()};
+  expect_room(set.layout);
+  Simulated simulated{.tensors = {},
+                      .numbers = nlohmann::json::object(),
+                      .note = field_note(set.layout)};
+  std::vector<torch::Tensor> parameters;
+  for_each_batch(runtime, [&](int64_t n, const physics::FieldCases& found,
+                              const Numbers& numbers) {
     if (n == 0) {
       auto shape = found.values.sizes().vec();
-      shape[0] = cases;
+      shape[0] = options_.cases;
       set.values = torch::empty(shape, torch::kFloat32);
-      if (options_.check != physics::FieldCheck::kNone) {
-        numbers = problem_->assess(range, found, options_.check);
-      }
+      simulated.numbers = numbers;
     }
-    set.values.narrow(0, n, range.count).copy_(found.values);
+    set.values.narrow(0, n, found.values.size(0)).copy_(found.values);
     parameters.push_back(found.parameters);
-  }
+  });
   if (!set.layout.parameters.empty()) set.parameters = torch::cat(parameters);
-  return {.tensors = field_tensors(set),
-          .numbers = numbers,
-          .note = field_note(set.layout)};
+  simulated.tensors = field_tensors(set);
+  return simulated;
+}
+
+nlohmann::json FieldSimulator::write(const std::filesystem::path& out,
+                                     const Runtime& runtime,
+                                     const Note& note) const {
+  if (written_format(out) != TensorFormat::kHdf5) {
+    return Simulator::write(out, runtime, note);
+  }
+  Simulated simulated{.tensors = {},
+                      .numbers = nlohmann::json::object(),
+                      .note = field_note(problem_->layout())};
+  std::unique_ptr<FieldWriter> writer;
+  for_each_batch(runtime, [&](int64_t n, const physics::FieldCases& found,
+                              const Numbers& numbers) {
+    if (n == 0) {
+      simulated.numbers = numbers;
+      writer = std::make_unique<FieldWriter>(out, problem_->layout(),
+                                             options_.cases);
+    }
+    writer->write(n, found.values, found.parameters);
+  });
+  writer->close(note(simulated));
+  return simulated.numbers;
 }
 
 }  // namespace propagator::data

@@ -1,5 +1,7 @@
 #pragma once
 
+#include <functional>
+#include <map>
 #include <memory>
 
 #include "propagator/data/simulator.h"
@@ -25,9 +27,19 @@ class FieldSimulator : public Simulator {
   void validate() const override;
   bool computes_in(Precision precision) const override;
   Simulated simulate(const Runtime& runtime) const override;
+  // Case by case, so that a .h5 file may be larger than the memory.
+  nlohmann::json write(const std::filesystem::path& out, const Runtime& runtime,
+                       const Note& note) const override;
   std::vector<Validation> validations() const override { return rows_; }
 
  private:
+  using Numbers = std::map<std::string, double>;
+  // Called with cases from `n` on, and with what the first one is worth.
+  using Take = std::function<void(int64_t n, const physics::FieldCases& cases,
+                                  const Numbers& numbers)>;
+  void for_each_batch(const Runtime& runtime, const Take& take) const;
+  void expect_room(const physics::FieldLayout& layout) const;  // UsageError
+
   std::unique_ptr<physics::FieldProblem> problem_;
   std::vector<Validation> rows_;
   FieldCaseOptions options_;

@@ -6,6 +6,7 @@
 #include "propagator/core/error.h"
 #include "propagator/core/log.h"
 #include "propagator/core/progress.h"
+#include "propagator/core/stop.h"
 #include "propagator/physics/wake/total_head.h"
 
 namespace propagator::physics {
@@ -237,6 +238,7 @@ WakeData simulate_wake(const WakeOptions& o, const torch::Device& device) {
     }
     if (n % each != 0 && n != total) continue;
     flow.expect_finite();
+    expect_no_stop();
     progress.update(n, [&] {
       const auto now = flow.forces().cpu();
       return fmt::format("time {:.1f}, drag {:.3f}, lift {:+.3f}", flow.time(),

@@ -8,6 +8,7 @@
 
 #include "propagator/core/error.h"
 #include "propagator/core/progress.h"
+#include "propagator/core/stop.h"
 #include "propagator/physics/wake/flow_window.h"
 #include "propagator/physics/wake/wake.h"
 #include "propagator/physics/wake/wake_harmonics.h"
@@ -112,6 +113,7 @@ Cycle CycleRecorder::record(double reynolds, Progress& progress, int64_t done) {
       velocities.push_back(
           torch::stack({at.u, at.v}).view({2, o_.rows, o_.columns}).cpu());
     }
+    expect_no_stop();
     progress.update(done + n + 1, [&] {
       return fmt::format("Re {:.1f}, time {:.1f}", reynolds, flow.time());
     });

@@ -150,7 +150,19 @@ void PrintTo(const Small& small, std::ostream* stream) {
 const Small kSmall[] = {
     {"advection", {"points=20", "frames=5", "speed_max=2"}},
     {"blobs", {"points=16", "frames=4"}},
+    {"burgers", {"points=20", "frames=4", "time=0.3"}},
+    {"burgers", {"points=20", "frames=4", "viscosity=0.3"}},
+    {"burgers",
+     {"points=20", "frames=3", "time=0.3", "viscosity=0.3", "refine=1",
+      "method=spectral"}},
+    {"diffusion-reaction", {"points=8", "frames=3", "time=0.5"}},
+    {"gray-scott", {"points=8", "frames=3", "time=20", "feed_max=0.04"}},
     {"heat-fields", {"points=9", "modes=5", "frames=4"}},
+    {"heat-fields", {"points=6", "modes=3", "frames=3", "dims=3"}},
+    {"shallow-water", {"points=8", "frames=3", "radius_max=1.5"}},
+    {"vorticity",
+     {"points=12", "modes=3", "frames=3", "time=1", "steps=5", "forcing=0.01",
+      "variance=2000"}},
 };
 
 Tensors simulated(const Small& small, const std::vector<std::string>& more,
@@ -204,11 +216,11 @@ INSTANTIATE_TEST_SUITE_P(DataFieldSimulator, DataFieldSimulator,
                          ::testing::ValuesIn(kSmall), [](const auto& info) {
                            std::string name = info.param.simulator;
                            std::ranges::replace(name, '-', '_');
-                           return name;
+                           return fmt::format("{}_{}", name, info.index);
                          });
 
 TEST(DataFieldSimulators, TooMuchForTheMemoryIsSaidBefore) {
-  const auto said = thrown<ConfigError>([] {
+  const auto said = thrown<UsageError>([] {
     simulated(kSmall[0], {"cases=10000000", "frames=100000"});
   });
   EXPECT_NE(said.find("GB"), std::string::npos) << said;
