@@ -16,6 +16,7 @@
 #include "propagator/physics/wake/wake.h"
 
 // Data: named tensors in HDF5, npz and CSV files.
+#include "propagator/data/fields/field_file.h"
 #include "propagator/data/named_table.h"
 #include "propagator/data/tensor_file.h"
 
