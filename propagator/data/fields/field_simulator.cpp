@@ -163,4 +163,22 @@ nlohmann::json FieldSimulator::write(const std::filesystem::path& out,
   return simulated.numbers;
 }
 
+std::optional<physics::FieldLayout> simulated_layout(
+    const std::string& simulator, const std::vector<std::string>& settings) {
+  const auto kinds = field_simulators();
+  const auto found = kinds.find(simulator);
+  if (found == kinds.end()) return std::nullopt;
+  const auto made = found->second.options();
+  config::Schema schema;
+  made->describe(schema);
+  config::Document document;
+  for (const auto& setting : settings) {
+    // The others say where and how it is computed.
+    if (setting.starts_with("field.")) document.override_with(setting);
+  }
+  document.apply_to(schema);
+  made->validate();
+  return dynamic_cast<const FieldSimulator&>(*made).layout();
+}
+
 }  // namespace propagator::data

@@ -3,6 +3,7 @@
 #include <functional>
 #include <map>
 #include <memory>
+#include <optional>
 
 #include "propagator/data/simulator.h"
 #include "propagator/physics/fields/field_problem.h"
@@ -31,6 +32,7 @@ class FieldSimulator : public Simulator {
   nlohmann::json write(const std::filesystem::path& out, const Runtime& runtime,
                        const Note& note) const override;
   std::vector<Validation> validations() const override { return rows_; }
+  physics::FieldLayout layout() const { return problem_->layout(); }
 
  private:
   using Numbers = std::map<std::string, double>;
@@ -44,6 +46,11 @@ class FieldSimulator : public Simulator {
   std::vector<Validation> rows_;
   FieldCaseOptions options_;
 };
+
+// What the fields of a simulation with these keys, each KEY=VALUE, will be;
+// nothing of a simulator that computes none. ConfigError if a key is wrong.
+std::optional<physics::FieldLayout> simulated_layout(
+    const std::string& simulator, const std::vector<std::string>& settings);
 
 // All of them, for `simulators`.
 Kinds<Simulator> field_simulators();

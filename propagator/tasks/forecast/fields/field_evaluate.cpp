@@ -72,7 +72,7 @@ Evaluation FieldForecast::evaluate(torch::nn::Module& model, Split split) {
     ours.add(truth, answer);
     one_step.add(
         truth, forecaster.forward(batch.frames.narrow(1, 0, given + steps - 1),
-                                  batch.parameters));
+                                  told(batch)));
     others["last frame kept"].add(truth, keep_field(first, steps));
     others["mean of training"].add(truth, mean(first, steps));
     others["linear (DMD)"].add(truth, linear(first, steps));

@@ -6,7 +6,7 @@
 
 #include "propagator/core/error.h"
 #include "propagator/core/log.h"
-#include "propagator/data/simulator.h"
+#include "propagator/data/fields/field_simulator.h"
 
 namespace propagator::tasks {
 namespace {
@@ -33,10 +33,16 @@ void FieldDataOptions::describe(config::Schema& s) {
           {.help = "keys of the simulator, each KEY=VALUE"});
   choices.describe(s);
   s.field("parameters", parameters,
-          {.help = "numbers of each case that the model is given; empty: all "
-                   "that the file has"});
+          {.help = "numbers of each case that the model is told, by name; or "
+                   "all, or none"});
   s.field("given", given,
           {.help = "frames that a forecast begins with", .min = 1, .max = 1e6});
+}
+
+std::vector<std::string> FieldDataOptions::told() const {
+  const bool none = parameters.empty() || parameters.front() == kNoneOfThem ||
+                    parameters.front() == kAllOfThem;
+  return none ? std::vector<std::string>{} : parameters;
 }
 
 void FieldLossOptions::describe(config::Schema& s) {
@@ -100,39 +106,73 @@ void FieldForecast::validate() {
         config::did_you_mean(d.simulator, names,
                              "`propagator list` shows simulators"));
   }
-  std::vector<int64_t> nodes;
-  if (std::filesystem::exists(d.file)) {
-    const data::FieldSource source(d.file, d.choices);
-    layout_ = source.layout();
-    nodes = source.nodes();
-    d.choices.channels = layout_.channels;
-    d.choices.boundaries.clear();
-    for (const auto& axis : layout_.axes) {
-      d.choices.boundaries.push_back(config::name_of(axis.boundary));
-    }
-    d.parameters = layout_.parameters;
-    const int64_t frames = layout_.times.numel();
-    if (window() > frames) {
-      throw ConfigError(
-          "data.given",
-          fmt::format("{} frames given and {} to forecast are more than the {} "
-                      "that cases have",
-                      d.given, loss_options_.frames, frames));
-    }
-    if (eval_options_.steps == 0) eval_options_.steps = frames - d.given;
-  } else if (d.choices.channels.empty() || d.choices.boundaries.empty()) {
-    throw ConfigError(
-        "data.file",
-        d.file.empty() ? std::string("expected a file of fields")
-                       : fmt::format("there is no file {}", d.file),
-        "name a file, or data.channels and data.boundaries of one to come");
+  const auto simulated = simulated_file();
+  if (simulated && d.file.empty()) {
+    throw ConfigError("data.file", "a simulation needs a file to be kept in",
+                      "name one, as data/blobs.h5");
   }
+  std::optional<data::FieldLayout> layout;
+  if (std::filesystem::exists(d.file)) {
+    layout = data::FieldSource(d.file, d.choices).layout();
+  } else if (simulated) {
+    layout = data::simulated_layout(d.simulator, d.simulation);
+  }
+  if (layout) {
+    take_layout(*layout);
+  } else if (d.choices.channels.empty() || d.choices.boundaries.empty()) {
+    throw ConfigError("data.file",
+                      d.file.empty()
+                          ? std::string("expected a file of fields")
+                          : fmt::format("there is no file {}", d.file),
+                      "name an .h5, .npz or .mat with an array of cases, time "
+                      "and space");
+  }
+  std::vector<int64_t> nodes;
+  for (const auto& axis : layout_.axes) nodes.push_back(axis.at.numel());
   model_options_->settle(shape(), nodes);
+}
+
+void FieldForecast::take_layout(const data::FieldLayout& layout) {
+  auto& d = data_options_;
+  layout_ = layout;
+  d.choices.channels = layout.channels;
+  d.choices.boundaries.clear();
+  for (const auto& axis : layout.axes) {
+    d.choices.boundaries.push_back(config::name_of(axis.boundary));
+  }
+  if (d.parameters == std::vector<std::string>{kAllOfThem}) {
+    d.parameters = layout.parameters;
+  }
+  if (d.parameters.empty()) d.parameters = {kNoneOfThem};
+  for (const auto& name : d.told()) {
+    if (std::ranges::count(layout.parameters, name) > 0) continue;
+    throw ConfigError(
+        "data.parameters", fmt::format("the file has no numbers {}", name),
+        config::did_you_mean(
+            name, layout.parameters,
+            layout.parameters.empty()
+                ? "it has none"
+                : fmt::format("it has {}",
+                              fmt::join(layout.parameters, ", "))));
+  }
+  const int64_t frames = layout.times.numel();
+  if (window() > frames) {
+    throw ConfigError(
+        "data.given",
+        fmt::format("{} frames given and {} to forecast are more than the {} "
+                    "that cases have",
+                    d.given, loss_options_.frames, frames));
+  }
+  if (eval_options_.steps == 0) eval_options_.steps = frames - d.given;
 }
 
 std::vector<std::string> FieldForecast::inspect() {
   if (!std::filesystem::exists(data_options_.file)) {
-    return {fmt::format("{} is not there yet", data_options_.file)};
+    return {fmt::format("{} is not there{}", data_options_.file,
+                        data_options_.simulator.empty()
+                            ? std::string()
+                            : fmt::format(" yet: {} computes it first",
+                                          data_options_.simulator))};
   }
   return {
       data::FieldSource(data_options_.file, data_options_.choices).describe()};
@@ -149,7 +189,7 @@ models::FrameShape FieldForecast::shape() const {
       .periodic = {},
       .channels = std::ssize(data_options_.choices.channels),
       .given = data_options_.given,
-      .conditions = std::ssize(data_options_.parameters)};
+      .conditions = std::ssize(data_options_.told())};
   for (const auto& boundary : data_options_.choices.boundaries) {
     shape.periodic.push_back(boundary ==
                              config::name_of(data::Boundary::kPeriodic));
@@ -159,8 +199,7 @@ models::FrameShape FieldForecast::shape() const {
 
 std::shared_ptr<torch::nn::Module> FieldForecast::make_model() const {
   return std::make_shared<models::FieldForecaster>(
-      model_options_->make(shape()), answer_,
-      std::ssize(data_options_.parameters));
+      model_options_->make(shape()), answer_, std::ssize(data_options_.told()));
 }
 
 void FieldForecast::initialise(torch::nn::Module& model, int64_t seed) const {
@@ -173,6 +212,16 @@ void FieldForecast::prepare(int64_t seed, const Runtime& runtime) {
   layout_ = source.layout();
   log::info("{}", source.describe());
   data_ = std::make_unique<data::FieldDataset>(source, seed, runtime);
+  std::vector<int64_t> columns;
+  for (const auto& name : data_options_.told()) {
+    columns.push_back(std::ranges::find(layout_.parameters, name) -
+                      layout_.parameters.begin());
+  }
+  told_ = torch::tensor(columns, torch::kInt64).to(runtime.device);
+}
+
+Tensor FieldForecast::told(const data::FieldBatch& cases) const {
+  return cases.parameters.index_select(1, told_);
 }
 
 void FieldForecast::calibrate(torch::nn::Module& model) {
@@ -185,7 +234,7 @@ void FieldForecast::calibrate(torch::nn::Module& model) {
         return data_->range(Split::kTrain, done - kCasesAtOnce, kCasesAtOnce)
             .frames;
       },
-      data_->range(Split::kTrain, 0, cases).parameters);
+      told(data_->range(Split::kTrain, 0, cases)));
 }
 
 train::NamedTensors FieldForecast::state() const {
@@ -216,10 +265,10 @@ train::Loss FieldForecast::loss(torch::nn::Module& model, Split split,
   const auto truth = batch.frames.narrow(1, given, frames);
   const auto answer =
       loss_options_.inputs == TrainedOn::kOwn
-          ? forecaster.rollout(batch.frames.narrow(1, 0, given),
-                               batch.parameters, frames)
+          ? forecaster.rollout(batch.frames.narrow(1, 0, given), told(batch),
+                               frames)
           : forecaster.forward(batch.frames.narrow(1, 0, window() - 1),
-                               batch.parameters);
+                               told(batch));
   const auto total =
       ((answer - truth) / forecaster.answer_scale()).square().mean();
   return {total, {{"mse", 1, total.detach()}}};
@@ -229,7 +278,7 @@ Tensor FieldForecast::forecast(
     models::FieldForecaster& model, const data::FieldBatch& cases,
     const std::function<void(int64_t)>& progress) const {
   return model.rollout(cases.frames.narrow(1, 0, data_options_.given),
-                       cases.parameters, steps(), progress);
+                       told(cases), steps(), progress);
 }
 
 std::optional<AuditSubject> FieldForecast::audit_subject(
@@ -249,9 +298,8 @@ std::optional<AuditSubject> FieldForecast::audit_subject(
                         forecast(forecaster, {frames, batch.parameters}, {})}};
                  }}},
       .forward =
-          [&forecaster, batch](const Tensor& frames) {
-            return forecaster.forward(
-                frames, batch.parameters.slice(0, 0, frames.size(0)));
+          [&forecaster, told = told(batch)](const Tensor& frames) {
+            return forecaster.forward(frames, told.slice(0, 0, frames.size(0)));
           },
       .first_hidden = [given](int64_t output) { return output + given; }};
 }

@@ -11,14 +11,20 @@ namespace propagator::tasks {
 // The network for fields unless another is chosen.
 inline constexpr const char* kFrameNet = "fno";
 
+// In the place of names.
+inline constexpr const char* kAllOfThem = "all";
+inline constexpr const char* kNoneOfThem = "none";
+
 struct FieldDataOptions {
   std::string file, simulator;
   std::vector<std::string> simulation;
   data::FieldChoices choices;
-  std::vector<std::string> parameters;  // names, found in the file
+  std::vector<std::string> parameters = {kAllOfThem};
   int64_t given = 5;
 
   void describe(config::Schema& schema);
+  // The names of what the model is told of each case.
+  std::vector<std::string> told() const;
 };
 
 // What a network sees as it learns to go on: true frames, or its own.
@@ -72,9 +78,13 @@ class FieldForecast : public Task, public Drawing, public Explainable {
   std::optional<AuditSubject> audit_subject(torch::nn::Module& model) override;
 
  private:
+  // What the file or the simulation has, where the options leave it out.
+  void take_layout(const data::FieldLayout& layout);
   models::FrameShape shape() const;
   int64_t window() const { return data_options_.given + loss_options_.frames; }
   int64_t steps() const;  // that cases have room for
+  // What the model is told of some cases, (B, P).
+  torch::Tensor told(const data::FieldBatch& cases) const;
   // Forecasts from the given frames of whole cases alone: (B, steps, …).
   torch::Tensor forecast(models::FieldForecaster& model,
                          const data::FieldBatch& cases,
@@ -99,6 +109,7 @@ class FieldForecast : public Task, public Drawing, public Explainable {
 
   data::FieldLayout layout_;  // of the file; no times where it is not there
   std::unique_ptr<data::FieldDataset> data_;
+  torch::Tensor told_;  // columns of the file's numbers of each case, (P)
   Runtime runtime_;
 };
 

@@ -129,7 +129,7 @@ std::unique_ptr<Surrogate> FieldForecast::surrogate(
     std::shared_ptr<torch::nn::Module> model, const Runtime& runtime) const {
   return std::make_unique<FieldSurrogate>(std::move(model), eval_options_.steps,
                                           eval_options_.batch,
-                                          data_options_.parameters, runtime);
+                                          data_options_.told(), runtime);
 }
 
 }  // namespace propagator::tasks

@@ -176,6 +176,43 @@ TEST_F(TasksFieldForecast, ARunWithoutItsFileStillPredicts) {
                UsageError);
 }
 
+TEST_F(TasksFieldForecast, IsToldTheNumbersThatAreAskedFor) {
+  const auto file = waves(true);
+  const auto inputs_of = [&](const std::string& more) {
+    const auto e = experiment(file, kSmall + more);
+    const auto model = testing::prepared_model(e);
+    e.task().calibrate(*model);
+    e.task().evaluate(*model, Split::kTest);
+    return e.task().surrogate(model, kDouble)->inputs().size();
+  };
+  EXPECT_EQ(inputs_of(""), 2);
+  EXPECT_EQ(inputs_of("data.parameters: [speed]\n"), 2);
+  EXPECT_EQ(inputs_of("data.parameters: [none]\n"), 1);
+  EXPECT_NE(testing::thrown<ConfigError>([&] {
+              experiment(file, "data.parameters: [spede]\n");
+            }).find("the file has no numbers spede"),
+            std::string::npos);
+}
+
+// A file that a simulator is to write decides the model before it is there.
+TEST_F(TasksFieldForecast, ASimulationIsKnownBeforeItIsComputed) {
+  const auto e =
+      experiment((folder_ / "later.h5").string(),
+                 "data.simulator: gray-scott\n"
+                 "data.simulation: [field.points=16, field.frames=9]\n");
+  EXPECT_EQ(e.schema().find("data.channels")->get(), "u\nv");
+  EXPECT_EQ(e.schema().find("data.boundaries")->get(), "periodic\nperiodic");
+  EXPECT_EQ(e.schema().find("eval.steps")->get(), "7");
+  EXPECT_EQ(e.schema().find("model.modes")->get(), "8");
+  EXPECT_NO_THROW(e.make_model(kDouble));
+  EXPECT_NE(testing::thrown<ConfigError>([&] {
+              experiment((folder_ / "later.h5").string(),
+                         "data.simulator: blobs\n"
+                         "data.simulation: [field.pints=16]\n");
+            }).find("field.pints"),
+            std::string::npos);
+}
+
 TEST_F(TasksFieldForecast, RefusesWhatItCannotTrainOn) {
   EXPECT_NE(testing::thrown<ConfigError>([&] {
               experiment(waves(false), "loss: {frames: 9}\n");
