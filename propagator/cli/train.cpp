@@ -52,8 +52,9 @@ void add_train(CLI::App& app, Action& action) {
   o->add_to(*verb);
   verb->callback([o, &action] {
     action = [o] {
-      return o->train(run::open_config(o->config),
-                      std::filesystem::path(o->config).stem().string());
+      auto path = std::filesystem::path(o->config);
+      if (!path.has_filename()) path = path.parent_path();  // of a folder
+      return o->train(run::open_config(o->config), path.stem().string());
     };
   });
 }

@@ -1,9 +1,6 @@
 #include "propagator/data/hdf5.h"
 
-#define H5_USE_110_API  // what 1.12 and later call the interface of 1.10
-
 #include <fmt/ranges.h>
-#include <hdf5.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -12,46 +9,21 @@
 
 #include "propagator/core/error.h"
 #include "propagator/core/files.h"
+#include "propagator/core/plain_text.h"
 #include "propagator/core/trial.h"
 #include "propagator/data/array_bytes.h"
+#include "propagator/data/hdf5_attributes.h"
+#include "propagator/data/hdf5_handle.h"
 
 namespace propagator::data {
 namespace {
 
-using Shapes = std::map<std::string, std::vector<int64_t>>;
-
 constexpr hsize_t kLongestSide = std::numeric_limits<int64_t>::max();
 // Bytes of an array for one byte of its file: deflate gives 1032 at most.
 constexpr uint64_t kDensest = 1100;
-constexpr double kTrialBytes = 1 << 26;
+constexpr double kTrialBytes = 1 << 26;          // of one array
+constexpr double kTrialTotal = 4 * kTrialBytes;  // then one row of each
 constexpr size_t kLongestNote = 64'000;  // HDF5's own limit for attributes
-
-// An HDF5 identifier that closes itself.
-class Handle {
- public:
-  using Close = herr_t (*)(hid_t);
-  Handle() = default;
-  Handle(hid_t id, Close close) : id_(id), close_(close) {}
-  ~Handle() { reset(); }
-  Handle(Handle&& other) noexcept { *this = std::move(other); }
-  Handle& operator=(Handle&& other) noexcept {
-    std::swap(id_, other.id_);
-    std::swap(close_, other.close_);
-    return *this;
-  }
-  operator hid_t() const { return id_; }
-  bool valid() const { return id_ >= 0; }
-  // Closing writes what is still buffered, so it can fail.
-  bool reset() {
-    const bool good = id_ < 0 || close_(id_) >= 0;
-    id_ = -1;
-    return good;
-  }
-
- private:
-  hid_t id_ = -1;
-  Close close_ = nullptr;
-};
 
 // Errors are ours to report; the library would print its stack to stderr, and
 // at exit touch files again whose writing failed, and crash.
@@ -68,20 +40,18 @@ std::vector<hsize_t> sizes(const std::vector<int64_t>& shape) {
   return {shape.begin(), shape.end()};
 }
 
-// The file's space with rows [begin, begin + count) selected.
-Handle select_rows(hid_t dataset, const std::vector<int64_t>& shape,
-                   int64_t begin, int64_t count) {
+// The file's space with a block selected.
+Handle select_block(hid_t dataset, const std::vector<int64_t>& begin,
+                    const std::vector<int64_t>& count) {
   Handle space(H5Dget_space(dataset), H5Sclose);
-  std::vector<hsize_t> start(shape.size(), 0), extent = sizes(shape);
-  start[0] = static_cast<hsize_t>(begin);
-  extent[0] = static_cast<hsize_t>(count);
+  if (begin.empty()) return space;
+  const auto start = sizes(begin), extent = sizes(count);
   H5Sselect_hyperslab(space, H5S_SELECT_SET, start.data(), nullptr,
                       extent.data(), nullptr);
   return space;
 }
 
-Handle memory_space(std::vector<int64_t> shape, int64_t count) {
-  shape[0] = count;
+Handle memory_space(const std::vector<int64_t>& shape) {
   const auto extent = sizes(shape);
   return Handle(
       H5Screate_simple(static_cast<int>(extent.size()), extent.data(), nullptr),
@@ -102,6 +72,7 @@ bool has_checksums(const fs::path& path) {
 class Hdf5Reader : public TensorReader {
  public:
   explicit Hdf5Reader(const fs::path& path) : TensorReader(path) {
+    const std::lock_guard lock(hdf5_mutex());
     tame_hdf5();
     file_ =
         Handle(H5Fopen(path.c_str(), H5F_ACC_RDONLY, H5P_DEFAULT), H5Fclose);
@@ -111,6 +82,11 @@ class Hdf5Reader : public TensorReader {
     if (H5Lvisit(file_, H5_INDEX_NAME, H5_ITER_NATIVE, &add, this) < 0) {
       throw DataError(path.string() + " is damaged: its arrays have no shape");
     }
+  }
+
+  ~Hdf5Reader() override {
+    const std::lock_guard lock(hdf5_mutex());
+    file_.reset();
   }
 
   // DataError if an array's numbers are in another file: a file names what is
@@ -124,72 +100,82 @@ class Hdf5Reader : public TensorReader {
         "store them in the file itself");
   }
 
-  // Reads what a trial may of each array: the first rows and the last.
-  // DataError if that fails.
+  // Reads what a trial may of each array, the first rows and the last, and all
+  // attributes. DataError if that fails.
   void look_through() const {
     if (!elsewhere_.empty()) return;
-    note();
+    double left = kTrialTotal;
     for (const auto& [name, shape] : shapes_) {
-      if (shape.empty() || shape[0] == 0) continue;
+      look_at_attributes(name);
+      if (shape.empty() || shape[0] == 0 || filters_.contains(name)) continue;
       double row = sizeof(double);  // bytes
       for (size_t i = 1; i < shape.size(); ++i)
         row *= static_cast<double>(shape[i]);
-      if (row > kTrialBytes) continue;
-      const double most = kTrialBytes / std::max(row, 1.0);
-      rows(name, 0, std::min(shape[0], static_cast<int64_t>(most)));
+      if (row > kTrialBytes || left < -kTrialTotal) continue;
+      const double most = std::min(kTrialBytes, left) / std::max(row, 1.0);
+      const int64_t first =
+          std::clamp(static_cast<int64_t>(most), int64_t{0}, shape[0]);
+      if (first > 0) rows(name, 0, first);
       rows(name, shape[0] - 1, 1);
+      left -= row * static_cast<double>(first + 1);
     }
+    look_at_attributes("");
+    for (const auto& name : groups_) look_at_attributes(name);
   }
 
-  Shapes shapes() const override { return shapes_; }
+  const Shapes& shapes() const override { return shapes_; }
   std::vector<std::string> unread() const override { return unread_; }
+  std::vector<std::string> groups() const override { return groups_; }
 
   std::string note() const override {
-    if (H5Aexists(file_, "note") <= 0) return "";
-    Handle attribute(H5Aopen(file_, "note", H5P_DEFAULT), H5Aclose);
-    Handle type(H5Aget_type(attribute), H5Tclose);
-    Handle space(H5Aget_space(attribute), H5Sclose);
-    // One text: of an array of them H5Aread would write all.
-    const bool one_text = H5Tget_class(type) == H5T_STRING &&
-                          H5Sget_simple_extent_npoints(space) == 1;
-    if (!one_text) return "";
-    if (H5Tis_variable_str(type) > 0) {
-      char* text = nullptr;
-      if (H5Aread(attribute, type, &text) < 0 || text == nullptr) return "";
-      const std::string copy = text;
-      H5free_memory(text);
-      return copy;
-    }
-    const size_t size = H5Tget_size(type);
-    if (size > kLongestNote) return "";
-    std::string text(size, '\0');
-    if (H5Aread(attribute, type, text.data()) < 0) return "";
-    return text.substr(0, text.find('\0'));
+    // One text: a list of them is none of ours.
+    const auto texts = this->texts("", "note");
+    return texts.size() == 1 ? texts.front() : "";
   }
 
-  torch::Tensor rows(const std::string& name, int64_t begin,
-                     int64_t count) const override {
-    auto sizes = shape(name);
-    const auto fail = [&] {
-      throw DataError(fmt::format("{}: cannot read rows {} to {} of '{}'",
-                                  path_.string(), begin, begin + count - 1,
-                                  name));
-    };
-    if (sizes.empty()) fail();
+  std::vector<std::string> attributes(
+      const std::string& object) const override {
+    const std::lock_guard lock(hdf5_mutex());
+    const auto owner = open_object(object);
+    return owner.valid() ? attribute_names(owner) : std::vector<std::string>();
+  }
+  std::vector<std::string> texts(const std::string& object,
+                                 const std::string& name) const override {
+    const std::lock_guard lock(hdf5_mutex());
+    const auto owner = open_object(object);
+    return owner.valid() ? text_attribute(owner, name.c_str())
+                         : std::vector<std::string>();
+  }
+  std::vector<double> numbers(const std::string& object,
+                              const std::string& name) const override {
+    const std::lock_guard lock(hdf5_mutex());
+    const auto owner = open_object(object);
+    return owner.valid() ? number_attribute(owner, name.c_str())
+                         : std::vector<double>();
+  }
+
+  torch::Tensor block(const std::string& name,
+                      const std::vector<int64_t>& begin,
+                      const std::vector<int64_t>& count) const override {
+    expect_inside(name, begin, count);
+    const std::lock_guard lock(hdf5_mutex());
     Handle dataset(H5Dopen2(file_, name.c_str(), H5P_DEFAULT), H5Dclose);
     Handle stored(H5Dget_type(dataset), H5Tclose);
+    const bool flags = H5Tget_class(stored) == H5T_ENUM;
     const bool wide = H5Tget_size(stored) > 4;
-    const auto type = wide ? torch::kFloat64 : torch::kFloat32;
-    const auto file_space = select_rows(dataset, sizes, begin, count);
-    const auto memory = memory_space(sizes, count);
-    sizes[0] = count;
-    expect_to_hold(name, sizes, type);
-    auto tensor = torch::empty(sizes, type);
-    if (H5Dread(dataset, memory_type(type), memory, file_space, H5P_DEFAULT,
-                tensor.data_ptr()) < 0) {
-      fail();
+    const auto type = flags  ? torch::kUInt8
+                      : wide ? torch::kFloat64
+                             : torch::kFloat32;
+    const auto file_space = select_block(dataset, begin, count);
+    const auto memory = memory_space(count);
+    expect_to_hold(name, count, type);
+    auto tensor = torch::empty(count, type);
+    if (H5Dread(dataset, flags ? hid_t{stored} : memory_type(type), memory,
+                file_space, H5P_DEFAULT, tensor.data_ptr()) < 0) {
+      expect_filters(name);
+      fail_to_read(name, begin, count);
     }
-    return tensor;
+    return flags ? tensor.to(torch::kFloat32) : tensor;
   }
 
  private:
@@ -198,8 +184,11 @@ class Hdf5Reader : public TensorReader {
     // Another file than the one that was named is not ours to open.
     if (link->type == H5L_TYPE_EXTERNAL) return 0;
     Handle dataset(H5Dopen2(group, name, H5P_DEFAULT), H5Dclose);
-    if (!dataset.valid()) return 0;  // a group, whose own are visited next
     auto& reader = *static_cast<Hdf5Reader*>(self);
+    if (!dataset.valid()) {  // a group, whose own are visited next
+      reader.groups_.emplace_back(name);
+      return 0;
+    }
     if (is_elsewhere(dataset)) {
       reader.elsewhere_ = name;
       return 0;
@@ -211,9 +200,13 @@ class Hdf5Reader : public TensorReader {
     }
     Handle type(H5Dget_type(dataset), H5Tclose);
     const auto kind = H5Tget_class(type);
-    if (kind != H5T_INTEGER && kind != H5T_FLOAT) {
+    const bool flags = kind == H5T_ENUM && H5Tget_size(type) == 1;
+    if (kind != H5T_INTEGER && kind != H5T_FLOAT && !flags) {
       reader.unread_.push_back(name);
       return 0;
+    }
+    if (auto filter = missing_filter(dataset); !filter.empty()) {
+      reader.filters_[name] = std::move(filter);
     }
     Handle space(H5Dget_space(dataset), H5Sclose);
     const int dimensions = H5Sget_simple_extent_ndims(space);
@@ -226,6 +219,31 @@ class Hdf5Reader : public TensorReader {
       shape.push_back(static_cast<int64_t>(n));
     }
     return 0;
+  }
+
+  // DataError if it is for want of a filter that an array cannot be read.
+  void expect_filters(const std::string& name) const {
+    const auto found = filters_.find(name);
+    if (found == filters_.end()) return;
+    throw DataError(
+        fmt::format("{}: '{}' is compressed by the filter {}, which libhdf5 "
+                    "does not have here",
+                    path_.string(), plain_text(name), found->second),
+        "where it can be read, `h5repack -f GZIP=4 IN OUT` stores it so that "
+        "every program can");
+  }
+
+  Handle open_object(const std::string& name) const {
+    return Handle(
+        H5Oopen(file_, name.empty() ? "/" : name.c_str(), H5P_DEFAULT),
+        H5Oclose);
+  }
+
+  void look_at_attributes(const std::string& object) const {
+    for (const auto& name : attributes(object)) {
+      texts(object, name);
+      numbers(object, name);
+    }
   }
 
   // By external storage, or as a view of datasets of other files.
@@ -250,7 +268,8 @@ class Hdf5Reader : public TensorReader {
 
   Handle file_;
   Shapes shapes_;
-  std::vector<std::string> unread_;
+  std::vector<std::string> unread_, groups_;
+  std::map<std::string, std::string> filters_;  // that are missing, by array
   std::string elsewhere_;  // one whose numbers are not in this file
 };
 
@@ -276,6 +295,7 @@ class Hdf5Writer : public TensorWriter {
         partial_(path_.parent_path() / fmt::format(".tmp-h5-{}-{}",
                                                    path_.filename().string(),
                                                    getpid())) {
+    const std::lock_guard lock(hdf5_mutex());
     tame_hdf5();
     create_folders(path_.parent_path());
     // Of the formats that HDF5 1.8 reads, the one whose headers have checksums.
@@ -286,7 +306,11 @@ class Hdf5Writer : public TensorWriter {
         H5Fclose);
     check(file_.valid());
     for (const auto& [name, array] : arrays_) create_array(name, array);
-    set_note(note);
+    put_note(note);
+  }
+  ~Hdf5Writer() override {
+    const std::lock_guard lock(hdf5_mutex());
+    file_.reset();
   }
 
   void write_rows(const std::string& name, int64_t begin,
@@ -302,15 +326,34 @@ class Hdf5Writer : public TensorWriter {
                       name, fmt::join(shape, ", "),
                       fmt::join(values.sizes().vec(), ", "), begin));
     }
+    const std::lock_guard lock(hdf5_mutex());
     Handle dataset(H5Dopen2(file_, name.c_str(), H5P_DEFAULT), H5Dclose);
-    const int64_t count = values.size(0);
-    const auto file_space = select_rows(dataset, shape, begin, count);
-    const auto memory = memory_space(shape, count);
+    std::vector<int64_t> start(shape.size(), 0);
+    start[0] = begin;
+    const auto file_space = select_block(dataset, start, expected);
+    const auto memory = memory_space(expected);
     check(H5Dwrite(dataset, memory_type(type), memory, file_space, H5P_DEFAULT,
                    values.data_ptr()) >= 0);
   }
 
   void set_note(const std::string& note) override {
+    const std::lock_guard lock(hdf5_mutex());
+    put_note(note);
+  }
+
+  void close() override {
+    {
+      const std::lock_guard lock(hdf5_mutex());
+      check(H5Fflush(file_, H5F_SCOPE_GLOBAL) >= 0);
+      check(file_.reset());
+    }
+    write_atomically(path_, [&](const fs::path& temporary) {
+      fs::rename(partial_.path, temporary);
+    });
+  }
+
+ private:
+  void put_note(const std::string& note) const {
     if (note.empty()) return;
     if (note.size() >= kLongestNote) {
       throw UsageError("[hdf5] a note may have up to 64 KB");
@@ -325,15 +368,6 @@ class Hdf5Writer : public TensorWriter {
     check(attribute.valid() && H5Awrite(attribute, type, note.c_str()) >= 0);
   }
 
-  void close() override {
-    check(H5Fflush(file_, H5F_SCOPE_GLOBAL) >= 0);
-    check(file_.reset());
-    write_atomically(path_, [&](const fs::path& temporary) {
-      fs::rename(partial_.path, temporary);
-    });
-  }
-
- private:
   void check(bool good) const {
     if (!good) {
       throw FileError("cannot write " + path_.string(),
@@ -369,9 +403,16 @@ class Hdf5Writer : public TensorWriter {
 }  // namespace
 
 std::unique_ptr<TensorReader> open_hdf5(const fs::path& path) {
-  if (!has_checksums(path) &&
-      !ends_well([&] { Hdf5Reader(path).look_through(); })) {
-    throw DataError(path.string() + " is not an HDF5 file, or is damaged");
+  if (!has_checksums(path)) {
+    // No other thread is inside the library while the process is copied; the
+    // copy then has the library for itself.
+    std::unique_lock lock(hdf5_mutex());
+    if (!ends_well([&] {
+          lock.unlock();
+          Hdf5Reader(path).look_through();
+        })) {
+      throw DataError(path.string() + " is not an HDF5 file, or is damaged");
+    }
   }
   auto reader = std::make_unique<Hdf5Reader>(path);
   reader->expect_own_numbers();

@@ -1,28 +1,16 @@
 #include "propagator/data/loaded_reader.h"
 
-#include <fmt/format.h>
-
-#include "propagator/core/error.h"
-
 namespace propagator::data {
 
-std::map<std::string, std::vector<int64_t>> LoadedReader::shapes() const {
-  std::map<std::string, std::vector<int64_t>> shapes;
-  for (const auto& [name, tensor] : content_.tensors) {
-    shapes[name] = tensor.sizes().vec();
+torch::Tensor LoadedReader::block(const std::string& name,
+                                  const std::vector<int64_t>& begin,
+                                  const std::vector<int64_t>& count) const {
+  expect_inside(name, begin, count);
+  auto part = content_.tensors.at(name);
+  for (size_t d = 0; d < begin.size(); ++d) {
+    part = part.narrow(static_cast<int64_t>(d), begin[d], count[d]);
   }
-  return shapes;
-}
-
-torch::Tensor LoadedReader::rows(const std::string& name, int64_t begin,
-                                 int64_t count) const {
-  const auto sizes = shape(name);
-  if (sizes.empty() || begin < 0 || begin + count > sizes[0]) {
-    throw DataError(fmt::format("{}: cannot read rows {} to {} of '{}'",
-                                path_.string(), begin, begin + count - 1,
-                                name));
-  }
-  return content_.tensors.at(name).narrow(0, begin, count);
+  return part;
 }
 
 }  // namespace propagator::data

@@ -12,16 +12,22 @@ class LoadedReader : public TensorReader {
                std::vector<std::string> unread = {})
       : TensorReader(path),
         content_(std::move(content)),
-        unread_(std::move(unread)) {}
+        unread_(std::move(unread)) {
+    for (const auto& [array, tensor] : content_.tensors) {
+      shapes_[array] = tensor.sizes().vec();
+    }
+  }
 
-  std::map<std::string, std::vector<int64_t>> shapes() const override;
+  const Shapes& shapes() const override { return shapes_; }
   std::vector<std::string> unread() const override { return unread_; }
   std::string note() const override { return content_.note; }
-  torch::Tensor rows(const std::string& name, int64_t begin,
-                     int64_t count) const override;
+  torch::Tensor block(const std::string& name,
+                      const std::vector<int64_t>& begin,
+                      const std::vector<int64_t>& count) const override;
 
  private:
   TensorFile content_;
+  Shapes shapes_;
   std::vector<std::string> unread_;
 };
 

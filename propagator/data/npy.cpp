@@ -36,7 +36,7 @@ torch::ScalarType type_of_code(const std::string& code) {
       fmt::format("its type '{}' is not supported", plain_text(code)));
 }
 
-struct NpyHeader {
+struct NpyWords {
   std::string type;
   bool fortran = false;
   std::vector<int64_t> shape;
@@ -47,8 +47,8 @@ class NpyHeaderReader {
  public:
   explicit NpyHeaderReader(std::string_view text) : text_(text) {}
 
-  NpyHeader read() {
-    NpyHeader header;
+  NpyWords read() {
+    NpyWords header;
     std::set<std::string> known;
     expect('{');
     while (!take('}')) {
@@ -156,33 +156,38 @@ std::string to_npy(const torch::Tensor& tensor) {
   return bytes;
 }
 
-torch::Tensor from_npy(const std::string& bytes) {
-  if (bytes.size() < 12 || !bytes.starts_with(kMagic)) {
+NpyHeader npy_header(const std::string& begin, uint64_t bytes) {
+  if (begin.size() < 12 || !begin.starts_with(kMagic)) {
     throw DataError("it is not a .npy array");
   }
   const auto byte = [&](size_t at) {
-    return static_cast<size_t>(static_cast<unsigned char>(bytes[at]));
+    return static_cast<size_t>(static_cast<unsigned char>(begin[at]));
   };
-  const bool old = bytes[6] == 1;
+  const bool old = begin[6] == 1;
   const size_t start = old ? 10 : 12;
   size_t length = byte(8) | byte(9) << 8;
   if (!old) length |= byte(10) << 16 | byte(11) << 24;
   if (length > kLongestHeader) throw DataError("its header is too long");
-  if (start + length > bytes.size()) throw DataError("its header is cut off");
-  auto [code, fortran, shape] =
-      NpyHeaderReader(std::string_view(bytes).substr(start, length)).read();
+  if (start + length > begin.size()) throw DataError("its header is cut off");
+  const auto [code, fortran, shape] =
+      NpyHeaderReader(std::string_view(begin).substr(start, length)).read();
   const auto type = type_of_code(code);
   const auto expected = array_bytes(shape, type);
   const size_t data = start + length;
   if (!expected) throw DataError("its shape is impossible");
-  if (*expected != bytes.size() - data) {
+  if (*expected != bytes - data) {
     throw DataError(fmt::format("it should have {} bytes of data, got {}",
-                                *expected, bytes.size() - data));
+                                *expected, bytes - data));
   }
+  return {type, fortran, shape, data};
+}
+
+torch::Tensor from_npy(const std::string& bytes) {
+  auto [type, fortran, shape, data] = npy_header(bytes, bytes.size());
   if (fortran) std::reverse(shape.begin(), shape.end());
   auto tensor = torch::empty(shape, torch::TensorOptions().dtype(type));
-  if (*expected > 0) {
-    std::memcpy(tensor.data_ptr(), bytes.data() + data, *expected);
+  if (bytes.size() > data) {
+    std::memcpy(tensor.data_ptr(), bytes.data() + data, bytes.size() - data);
   }
   if (!fortran) return tensor;
   std::vector<int64_t> order(shape.size());

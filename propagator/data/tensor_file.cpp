@@ -6,6 +6,7 @@
 
 #include "propagator/core/error.h"
 #include "propagator/core/files.h"
+#include "propagator/core/plain_text.h"
 #include "propagator/data/hdf5.h"
 #include "propagator/data/loaded_reader.h"
 #include "propagator/data/mat.h"
@@ -54,10 +55,16 @@ bool is_tensor_file(const fs::path& path) {
 
 TensorFormat tensor_format(const fs::path& path) {
   if (const auto format = format_by_ending(path)) return *format;
+  const auto ending = path.extension();
+  const bool pickled = ending == ".pt" || ending == ".pth" || ending == ".pkl";
   throw UsageError(
       fmt::format("{}: expected a file name that ends in .h5, "
                   ".hdf5, .npz or .mat",
-                  path.string()));
+                  path.string()),
+      pickled ? "a pickle is a program, and is not run here; Python converts "
+                "it: d = torch.load(IN); numpy.savez('OUT.npz', "
+                "**{k: v.numpy() for k, v in d.items()})"
+              : "");
 }
 
 TensorFormat written_format(const fs::path& path) {
@@ -80,7 +87,7 @@ std::unique_ptr<TensorReader> TensorReader::open(const fs::path& path) {
 }
 
 std::vector<int64_t> TensorReader::shape(const std::string& name) const {
-  const auto known = shapes();
+  const auto& known = shapes();
   const auto found = known.find(name);
   if (found == known.end()) {
     std::string names;
@@ -88,10 +95,41 @@ std::vector<int64_t> TensorReader::shape(const std::string& name) const {
       names += (names.empty() ? "" : ", ") + other;
     }
     throw DataError(fmt::format("{}: expected an array named '{}', it has {}",
-                                path_.string(), name,
+                                path_.string(), plain_text(name),
                                 names.empty() ? "none" : names));
   }
   return found->second;
+}
+
+void TensorReader::fail_to_read(const std::string& name,
+                                const std::vector<int64_t>& begin,
+                                const std::vector<int64_t>& count) const {
+  const int64_t first = begin.empty() ? 0 : begin[0];
+  const int64_t rows = count.empty() ? 1 : count[0];
+  throw DataError(fmt::format("{}: cannot read rows {} to {} of '{}'",
+                              path_.string(), first, first + rows - 1,
+                              plain_text(name)));
+}
+
+void TensorReader::expect_inside(const std::string& name,
+                                 const std::vector<int64_t>& begin,
+                                 const std::vector<int64_t>& count) const {
+  const auto sizes = shape(name);
+  bool inside = begin.size() == sizes.size() && count.size() == sizes.size();
+  for (size_t d = 0; inside && d < sizes.size(); ++d) {
+    inside = begin[d] >= 0 && count[d] >= 0 && begin[d] <= sizes[d] - count[d];
+  }
+  if (!inside) fail_to_read(name, begin, count);
+}
+
+torch::Tensor TensorReader::rows(const std::string& name, int64_t begin,
+                                 int64_t count) const {
+  auto sizes = shape(name);
+  if (sizes.empty()) fail_to_read(name, {begin}, {count});
+  std::vector<int64_t> start(sizes.size(), 0);
+  start[0] = begin;
+  sizes[0] = count;
+  return block(name, start, sizes);
 }
 
 torch::Tensor TensorReader::all(const std::string& name) const {

@@ -31,18 +31,44 @@ class TensorReader {
 
   // The arrays of numbers; those in an HDF5 file's groups by their path,
   // "group/name".
-  virtual std::map<std::string, std::vector<int64_t>> shapes() const = 0;
+  using Shapes = std::map<std::string, std::vector<int64_t>>;
+  virtual const Shapes& shapes() const = 0;
   // What else the file holds that is no array of numbers.
   virtual std::vector<std::string> unread() const { return {}; }
+  // An HDF5 file's groups by their path, and the attributes of a group or array
+  // ("" is the file): texts, and numbers or truth. Empty where there are none.
+  virtual std::vector<std::string> groups() const { return {}; }
+  virtual std::vector<std::string> attributes(const std::string&) const {
+    return {};
+  }
+  virtual std::vector<std::string> texts(const std::string& /*object*/,
+                                         const std::string& /*name*/) const {
+    return {};
+  }
+  virtual std::vector<double> numbers(const std::string& /*object*/,
+                                      const std::string& /*name*/) const {
+    return {};
+  }
   virtual std::string note() const = 0;
-  virtual torch::Tensor rows(const std::string& name, int64_t begin,
-                             int64_t count) const = 0;
+  // A part of an array: along each axis `count` entries from `begin` on.
+  virtual torch::Tensor block(const std::string& name,
+                              const std::vector<int64_t>& begin,
+                              const std::vector<int64_t>& count) const = 0;
+  // The same of the first axis; an array of none has no rows.
+  torch::Tensor rows(const std::string& name, int64_t begin,
+                     int64_t count) const;
   // DataError if the file has no such array.
   std::vector<int64_t> shape(const std::string& name) const;
   torch::Tensor all(const std::string& name) const;
 
  protected:
   explicit TensorReader(std::filesystem::path path) : path_(std::move(path)) {}
+  // DataError if the array has no such part.
+  void expect_inside(const std::string& name, const std::vector<int64_t>& begin,
+                     const std::vector<int64_t>& count) const;
+  [[noreturn]] void fail_to_read(const std::string& name,
+                                 const std::vector<int64_t>& begin,
+                                 const std::vector<int64_t>& count) const;
   std::filesystem::path path_;
 };
 

@@ -6,7 +6,7 @@
 
 #include "propagator/core/error.h"
 #include "propagator/core/files.h"
-#include "propagator/data/tensor_file.h"
+#include "propagator/data/fields/field_source.h"
 
 namespace propagator::run {
 namespace {
@@ -77,7 +77,7 @@ fs::path find_config(const std::string& config) {
 }
 
 config::Document open_config(const std::string& config) {
-  if (!fs::is_regular_file(config) || !data::is_tensor_file(config)) {
+  if (!data::is_field_path(config)) {
     return config::Document::from_file(find_config(config));
   }
   config::Document document;

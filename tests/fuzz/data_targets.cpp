@@ -2,11 +2,13 @@
 
 #include <zlib.h>
 
+#include "data/fields/stored_fields.h"
 #include "fuzz/target.h"
 #include "mat_files.h"
 #include "propagator/core/files.h"
 #include "propagator/data/csv.h"
 #include "propagator/data/fields/field_file.h"
+#include "propagator/data/fields/field_source.h"
 #include "propagator/data/gridded.h"
 #include "propagator/data/mat.h"
 #include "propagator/data/npz.h"
@@ -232,6 +234,48 @@ void read_fields(const std::string& bytes) {
          "what was read can be written");
 }
 
+// The smallest fields in layouts of others.
+std::vector<std::string> layout_seeds() {
+  const auto path = scratch_folder() / "seed-layouts.h5";
+  std::vector<std::string> seeds;
+  {
+    testing::StoredFields file(path, /*checksums=*/true);
+    file.array("dimensions/time", torch::arange(2));
+    file.array("dimensions/x", torch::arange(3));
+    file.texts("dimensions", "spatial_dims", {"x"});
+    file.array("t0_fields/u", torch::ones({2, 2, 3}));
+    file.texts("t0_fields", "field_names", {"u"});
+    file.array("scalars/a", torch::ones({2}));
+    file.mask("boundary_conditions/b/mask", torch::ones({3}));
+    file.text("boundary_conditions/b", "bc_type", "WALL");
+    file.texts("boundary_conditions/b", "associated_dims", {"x"});
+  }
+  seeds.push_back(read_file(path));
+  {
+    testing::StoredFields file(path, /*checksums=*/true);
+    for (const auto* group : {"0000", "0001"}) {
+      file.array(group + std::string("/data"), torch::ones({2, 3, 4, 1}));
+      file.array(group + std::string("/grid/x"), torch::arange(4));
+      file.array(group + std::string("/grid/y"), torch::arange(3));
+    }
+  }
+  seeds.push_back(read_file(path));
+  data::save_tensors(path, {{{"tensor", torch::ones({2, 2, 3})},
+                             {"x-coordinate", torch::arange(3.)},
+                             {"t-coordinate", torch::arange(3.)}},
+                            ""});
+  seeds.push_back(read_file(path));
+  return seeds;
+}
+
+void read_layouts(const std::string& bytes) {
+  const data::FieldSource source(scratch_file("fuzz-layouts.h5", bytes), {});
+  const auto all = source.values(0, source.cases());
+  expect(torch::isfinite(all).all().item<bool>(), "finite numbers");
+  expect(all.size(-1) == std::ssize(source.layout().channels),
+         "a name for each channel");
+}
+
 }  // namespace
 
 std::vector<Target> data_targets(const fs::path& source) {
@@ -242,6 +286,7 @@ std::vector<Target> data_targets(const fs::path& source) {
       {"events", read_event_file, event_seeds},
       {"wake_cycles", read_cycles, cycles_seeds},
       {"fields", read_fields, field_seeds},
+      {"field_layouts", read_layouts, layout_seeds},
       {"hdf5",
        [](const std::string& bytes) {
          read_tensors(scratch_file("fuzz.h5", bytes));

@@ -17,7 +17,7 @@ FieldDataset::FieldDataset(const FieldSource& source, int64_t seed,
                            const Runtime& runtime)
     : runtime_(runtime) {
   const int64_t cases = source.cases();
-  if (cases < kFewestCases) {
+  if (cases < kFewestCases && !source.has_split()) {
     throw DataError(
         fmt::format("expected at least {} cases, for a 70/20/10 split, got {}",
                     kFewestCases, cases),
@@ -52,7 +52,7 @@ FieldDataset::FieldDataset(const FieldSource& source, int64_t seed,
                                   : torch::zeros({cases, 0}, runtime.options());
   fingerprint_ = torch::stack(
       {sum, parameters_.to(torch::kCPU, torch::kFloat64).square().sum()});
-  const auto split = make_split(cases, seed);
+  const auto split = source.split(seed);
   for (const auto& [part, name] : config::Names<Split>::all) {
     cases_of_[part] =
         torch::tensor(split.of(part), torch::kInt64).to(runtime.device);

@@ -14,8 +14,8 @@ struct FieldBatch {
   torch::Tensor parameters;  // (B, P)
 };
 
-// All cases of a source in the device's memory, split 70/20/10, and cut into
-// windows of consecutive frames to train on.
+// All cases of a source in the device's memory, split as its files are or
+// 70/20/10, and cut into windows of consecutive frames to train on.
 class FieldDataset {
  public:
   // DeviceError if they do not fit.

@@ -1,8 +1,10 @@
 #pragma once
 
 #include <memory>
+#include <optional>
 
 #include "propagator/data/fields/field_file.h"
+#include "propagator/data/split.h"
 
 namespace propagator::data {
 
@@ -17,51 +19,72 @@ struct FieldChoices {
   void describe(config::Schema& schema);
 };
 
-// Fields of many cases from a file: one of ours (field_file.h), or any array of
-// an .h5, .npz or .mat. Of such an array
-//   (cases, time, x), (cases, time, x, y), (cases, time, x, y, z)
-// with or without channels at the end is guessed by its shape: an axis of up to
-// 8 behind longer ones is that of channels. Arrays with one number of each case
-// are its parameters, those named t, x, y and z the places. An axis whose ends
-// differ as neighbours do is periodic. DataError where it cannot be told or is
-// wrong: axes that do not rise, numbers that are not finite.
+struct FieldContent;
+
+// Fields of many cases from a file or folder of one of these layouts:
+// - a file of ours (field_file.h);
+// - The Well: a file, or a folder with train, valid and test, whose split
+// holds;
+// - PDEBench: one array, an array for each quantity, a group for each case;
+// - `u`, `a` and `t` of a .mat, time last; a folder of .npy files, each a case;
+// - any array of an .h5, .npz or .mat. Of such an array
+//     (cases, time, x), (cases, time, x, y), (cases, time, x, y, z)
+//   with or without channels at the end is guessed by its shape: an axis of up
+//   to 8 behind longer ones is that of channels. Arrays with one number of each
+//   case are its parameters, those named t, x, y and z the places.
+// Where a layout does not say it, an axis whose ends differ as neighbours do is
+// periodic. DataError where it cannot be told or is wrong: axes that do not
+// rise, names that are no plain text, numbers that are not finite.
 class FieldSource {
  public:
   FieldSource(const std::filesystem::path& path, const FieldChoices& choices);
 
   const FieldLayout& layout() const { return layout_; }
-  int64_t cases() const { return shape_.front(); }
+  int64_t cases() const { return cases_; }
+  int64_t frames() const { return layout_.times.numel(); }
   // Along each axis.
   std::vector<int64_t> nodes() const;
   // (N, P) float64; undefined if P is 0.
-  const torch::Tensor& parameters() const { return parameters_; }
+  const torch::Tensor& parameters() const;
+  // The files' own split, or by the seed 70/20/10.
+  SplitIndices split(int64_t seed) const;
+  bool has_split() const;
+  // What else the note of a file of ours says.
+  const nlohmann::json& note() const;
   // Cases [begin, begin + count): (count, T, nodes…, C) float32.
   torch::Tensor values(int64_t begin, int64_t count) const;
+  // The same of frames [first, first + frames) alone.
+  torch::Tensor values(int64_t begin, int64_t count, int64_t first,
+                       int64_t frames) const;
+  // Which layout, in words; whether it is one of those that have a name, or an
+  // array whose axes are said or guessed.
+  const std::string& kind() const;
+  bool is_known() const;
+  // What else was found and done: attributes, what is left out.
+  const std::vector<std::string>& remarks() const;
   // What the file was taken for, in a line.
   std::string describe() const;
 
  private:
-  void read_array(const FieldChoices& choices);
-  void choose_array(const std::string& wanted);
-  void name_axes(const std::vector<std::string>& wanted);
-  void read_beside();
   void set_boundaries(const std::vector<std::string>& wanted);
-  torch::Tensor places(const std::string& name, int64_t count) const;
-  torch::Tensor in_order(const torch::Tensor& rows) const;
   Boundary guess_boundary(int64_t axis) const;
-  [[noreturn]] void fail(const std::string& what,
-                         const std::string& hint = "") const;
+  void expect_finite(const torch::Tensor& numbers, int64_t begin,
+                     int64_t first) const;
 
   std::string path_;
-  std::shared_ptr<TensorReader> reader_;
-  std::string array_;
-  std::vector<int64_t> shape_;  // cases, time, nodes…, channels
-  std::vector<int64_t> order_;  // of the array's axes, to have them so
-  bool has_channels_ = false;   // or the array has no axis of them
-  torch::Tensor loaded_;        // all, where cases do not come first
+  std::shared_ptr<const FieldContent> content_;
+  int64_t cases_ = 0;
   FieldLayout layout_;
-  torch::Tensor parameters_;
-  bool guessed_ = false;
+  bool guessed_ = false;  // the boundaries
 };
+
+// Whether it is there and may be read as fields, by its ending or, of a folder,
+// by what is in it. (A .pt is one too, so that somebody says how to convert
+// it.)
+bool is_field_path(const std::filesystem::path& path);
+
+// Fields in one of the layouts that have a name; nothing where a file has
+// another.
+std::optional<FieldSource> known_fields(const std::filesystem::path& path);
 
 }  // namespace propagator::data

@@ -22,8 +22,9 @@ constexpr const char* kDataFile = "data";  // in a checkpoint
 
 void FieldDataOptions::describe(config::Schema& s) {
   s.field("file", file,
-          {.help = "file of the fields, .h5, .npz or .mat: an array of cases, "
-                   "time, space and channels",
+          {.help = "fields of many cases: a file (.h5, .npz, .mat) of one of "
+                   "the layouts that are known, or with an array of cases, "
+                   "time, space and channels; or a folder of them",
            .role = config::Role::kInput,
            .file = true});
   s.field("simulator", simulator,
