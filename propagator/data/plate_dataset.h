@@ -5,12 +5,11 @@
 
 #include "propagator/core/device.h"
 #include "propagator/data/split.h"
+#include "propagator/data/storage.h"
 #include "propagator/data/tensor_file.h"
 #include "propagator/physics/heat_plate.h"
 
 namespace propagator::data {
-
-enum class Storage { kAuto, kMemory, kStream };
 
 struct PlateDataOptions {
   int64_t cases = 12000;
@@ -85,14 +84,3 @@ void check_finite(const torch::Tensor& fields, int64_t first_case,
                   const std::string& source);
 
 }  // namespace propagator::data
-
-namespace propagator::config {
-
-template <>
-struct Names<data::Storage> {
-  using enum data::Storage;
-  static constexpr std::pair<data::Storage, const char*> all[] = {
-      {kAuto, "auto"}, {kMemory, "memory"}, {kStream, "stream"}};
-};
-
-}  // namespace propagator::config

@@ -43,6 +43,9 @@ class Trainable {
   // `positions` (B) in the split, int64, on the CPU or with the data.
   virtual Loss loss(torch::nn::Module& model, data::Split split,
                     const torch::Tensor& positions) = 0;
+  // Says which positions of training the next step will ask `loss` for, where
+  // it is not on the device: what has to be read can be, meanwhile.
+  virtual void expect(const torch::Tensor& /*positions*/) {}
   // Whether `loss` works from the device's memory alone when it is given
   // positions there: nothing is copied from or to the host.
   virtual bool data_on_device() const { return false; }

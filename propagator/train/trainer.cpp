@@ -225,6 +225,13 @@ void Trainer::advance() {
   write_metrics("train", last_, extra);
 }
 
+void Trainer::expect_step(int64_t step) {
+  for (int64_t part = 0; part < options_.accumulate; ++part) {
+    task_.expect(torch::tensor(
+        sampler_.batch(step * options_.accumulate + part), torch::kInt64));
+  }
+}
+
 void Trainer::update(double lr) {
   task_.begin_step(*model_, step_);
   if (by_quasi_newton(step_)) {
@@ -236,6 +243,7 @@ void Trainer::update(double lr) {
     const auto batch = sampler_.batch(step_ * options_.accumulate + part);
     positions.insert(positions.end(), batch.begin(), batch.end());
   }
+  if (!task_.data_on_device()) expect_step(step_ + 1);
   stepper_.run(positions, lr);
 }
 

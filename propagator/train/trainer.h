@@ -49,6 +49,7 @@ class Trainer {
   void take_over(
       RunDirectory& run);  // clears it of what is not of this training
   void advance();          // one step, with its line of metrics
+  void expect_step(int64_t step);
   void update(double lr);
   bool is_last() const { return step_ >= total_steps_ || converged(); }
   bool is_done() const { return is_last() || out_of_patience(); }

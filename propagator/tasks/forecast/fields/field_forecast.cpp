@@ -38,6 +38,13 @@ void FieldDataOptions::describe(config::Schema& s) {
                    "all, or none"});
   s.field("given", given,
           {.help = "frames that a forecast begins with", .min = 1, .max = 1e6});
+  s.field("storage", storage,
+          {.help = "memory: keep all fields on the device; stream: read each "
+                   "batch from the file, while the one before trains; auto: "
+                   "memory if half of it suffices",
+           .role = config::Role::kCompute,
+           .memory = true,
+           .for_pages = "stream"});
 }
 
 std::vector<std::string> FieldDataOptions::told() const {
@@ -212,7 +219,8 @@ void FieldForecast::prepare(int64_t seed, const Runtime& runtime) {
   const data::FieldSource source(data_options_.file, data_options_.choices);
   layout_ = source.layout();
   log::info("{}", source.describe());
-  data_ = std::make_unique<data::FieldDataset>(source, seed, runtime);
+  data_ = std::make_unique<data::FieldDataset>(source, seed, runtime,
+                                               data_options_.storage);
   std::vector<int64_t> columns;
   for (const auto& name : data_options_.told()) {
     columns.push_back(std::ranges::find(layout_.parameters, name) -
@@ -235,7 +243,7 @@ void FieldForecast::calibrate(torch::nn::Module& model) {
         return data_->range(Split::kTrain, done - kCasesAtOnce, kCasesAtOnce)
             .frames;
       },
-      told(data_->range(Split::kTrain, 0, cases)));
+      told({{}, data_->parameters(Split::kTrain)}));
 }
 
 train::NamedTensors FieldForecast::state() const {
@@ -256,6 +264,10 @@ void FieldForecast::restore(const train::NamedTensors& saved) {
 
 int64_t FieldForecast::size(Split split) const {
   return data_->windows(split, window());
+}
+
+void FieldForecast::expect(const Tensor& positions) {
+  data_->expect_windows(Split::kTrain, positions, window());
 }
 
 train::Loss FieldForecast::loss(torch::nn::Module& model, Split split,

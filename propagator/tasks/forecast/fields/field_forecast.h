@@ -21,6 +21,7 @@ struct FieldDataOptions {
   data::FieldChoices choices;
   std::vector<std::string> parameters = {kAllOfThem};
   int64_t given = 5;
+  data::Storage storage = data::Storage::kAuto;
 
   void describe(config::Schema& schema);
   // The names of what the model is told of each case.
@@ -66,7 +67,8 @@ class FieldForecast : public Task, public Drawing, public Explainable {
   int64_t size(data::Split split) const override;
   train::Loss loss(torch::nn::Module& model, data::Split split,
                    const torch::Tensor& positions) override;
-  bool data_on_device() const override { return true; }
+  void expect(const torch::Tensor& positions) override;
+  bool data_on_device() const override { return data_->in_memory(); }
   Evaluation evaluate(torch::nn::Module& model, data::Split split) override;
   std::unique_ptr<Surrogate> surrogate(std::shared_ptr<torch::nn::Module> model,
                                        const Runtime& runtime) const override;

@@ -1,0 +1,91 @@
+#include "propagator/data/fields/field_dataset.h"
+
+#include <atomic>
+#include <thread>
+
+#include "propagator/core/error.h"
+#include "testing.h"
+
+namespace propagator::data {
+namespace {
+
+using testing::random;
+using torch::Tensor;
+
+class DataFieldDataset : public ::testing::Test {
+ protected:
+  void SetUp() override {
+    save_tensors(folder_ / "a.h5", {{{"u", random({20, 7, 12, 10, 2}, "u")},
+                                     {"nu", random({20}, "nu")}},
+                                    ""});
+  }
+  FieldSource source() const { return {folder_ / "a.h5", {}}; }
+  testing::TemporaryFolder folder_;
+};
+
+TEST_F(DataFieldDataset, StreamedNumbersAreThoseInMemory) {
+  for (const auto precision : {Precision::kFloat32, Precision::kFloat64}) {
+    Runtime runtime;
+    runtime.precision = precision;
+    const FieldDataset kept(source(), 1, runtime, Storage::kMemory),
+        streamed(source(), 1, runtime, Storage::kStream);
+    EXPECT_TRUE(kept.in_memory());
+    EXPECT_FALSE(streamed.in_memory());
+    EXPECT_TRUE(torch::equal(kept.fingerprint(), streamed.fingerprint()));
+    for (const auto split :
+         {Split::kTrain, Split::kValidation, Split::kTest, Split::kAll}) {
+      ASSERT_EQ(kept.windows(split, 3), streamed.windows(split, 3));
+      const auto at = torch::arange(kept.windows(split, 3)).flip(0);
+      streamed.expect_windows(split, at, 3);
+      const auto a = kept.windows_at(split, at, 3),
+                 b = streamed.windows_at(split, at, 3);
+      EXPECT_TRUE(torch::equal(a.frames, b.frames));
+      EXPECT_TRUE(torch::equal(a.parameters, b.parameters));
+      const auto c = kept.range(split, 1, 5), d = streamed.range(split, 1, 5);
+      EXPECT_TRUE(torch::equal(c.frames, d.frames));
+      EXPECT_TRUE(torch::equal(c.parameters, d.parameters));
+      EXPECT_TRUE(
+          torch::equal(kept.parameters(split), streamed.parameters(split)));
+    }
+  }
+}
+
+TEST_F(DataFieldDataset, WhatFitsIsKept) {
+  const Runtime runtime;
+  const FieldDataset data(source(), 1, runtime);
+  EXPECT_TRUE(data.in_memory());
+  EXPECT_EQ(data.bytes(), 20 * 7 * 12 * 10 * 2 * 4.0);
+}
+
+TEST(DataReadAhead, ComputesWhatIsExpectedOnAnotherThread) {
+  std::promise<void> begun;
+  std::atomic<int> computed = 0;
+  const auto here = std::this_thread::get_id();
+  ReadAhead<int, int> ahead(
+      [&](const int& key) {
+        if (key == 3) {
+          EXPECT_NE(std::this_thread::get_id(), here);
+          begun.set_value();
+        }
+        if (key == 5) throw DataError("five");
+        ++computed;
+        return 10 * key;
+      },
+      2);
+  ahead.expect(3);
+  begun.get_future().wait();
+  EXPECT_EQ(ahead.take(3), 30);
+  EXPECT_EQ(ahead.ahead(), 1);
+  // What nobody expected is computed here.
+  EXPECT_EQ(ahead.take(4), 40);
+  EXPECT_EQ(computed, 2);
+  ahead.expect(5);
+  EXPECT_THROW(ahead.take(5), DataError);
+  // Of many that are never taken only the last are held, and none is waited
+  // for at the end.
+  for (int key = 6; key < 50; ++key) ahead.expect(key);
+  EXPECT_EQ(ahead.take(6), 60);
+}
+
+}  // namespace
+}  // namespace propagator::data
