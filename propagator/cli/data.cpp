@@ -3,10 +3,12 @@
 #include <nlohmann/json.hpp>
 
 #include "propagator/cli/commands.h"
+#include "propagator/cli/data_fields.h"
 #include "propagator/cli/stop_signals.h"
 #include "propagator/core/error.h"
 #include "propagator/core/files.h"
 #include "propagator/core/json.h"
+#include "propagator/core/log.h"
 #include "propagator/core/plain_text.h"
 #include "propagator/data/tensor_file.h"
 #include "propagator/report/table.h"
@@ -165,8 +167,8 @@ void print_ranges(const std::map<std::string, Range>& ranges,
   if (const auto config = text_of(note, "config")) fmt::print("\n{}", *config);
 }
 
-void print_ranges_json(const std::map<std::string, Range>& ranges,
-                       const data::TensorReader& reader) {
+nlohmann::json ranges_json(const std::map<std::string, Range>& ranges,
+                           const data::TensorReader& reader) {
   auto arrays = nlohmann::json::array();
   for (const auto& [name, range] : ranges) {
     auto& array =
@@ -178,12 +180,33 @@ void print_ranges_json(const std::map<std::string, Range>& ranges,
     array["mean"] = range.mean();
     array["largest"] = range.largest;
   }
-  const nlohmann::json all{
+  return {
       {"arrays", arrays}, {"unread", reader.unread()}, {"note", reader.note()}};
-  fmt::print("{}\n", all.dump(2));
+}
+
+// Fields in a layout of others, in its place; those of ours beside their
+// arrays, which may tell what is wrong with them.
+std::optional<data::FieldSource> fields_in(const std::string& path) {
+  try {
+    return data::known_fields(path);
+  } catch (const DataError& error) {
+    if (std::filesystem::is_directory(path)) throw;
+    log::warn("{}", error.what());
+    return std::nullopt;
+  }
 }
 
 int describe(const std::string& path, bool as_json) {
+  const auto fields = fields_in(path);
+  if (fields && fields->note().empty()) {
+    if (as_json) {
+      const nlohmann::json all{{"fields", fields_json(*fields)}};
+      fmt::print("{}\n", all.dump(2));
+    } else {
+      print_fields(*fields);
+    }
+    return 0;
+  }
   const auto reader = data::TensorReader::open(path);
   std::map<std::string, Range> ranges;
   for (const auto& [name, shape] : reader->shapes()) {
@@ -196,7 +219,17 @@ int describe(const std::string& path, bool as_json) {
             ? ""
             : fmt::format("it has {}", fmt::join(reader->unread(), ", ")));
   }
-  (as_json ? print_ranges_json : print_ranges)(ranges, *reader);
+  if (as_json) {
+    auto all = ranges_json(ranges, *reader);
+    if (fields) all["fields"] = fields_json(*fields);
+    fmt::print("{}\n", all.dump(2));
+    return 0;
+  }
+  if (fields) {
+    print_fields(*fields);
+    fmt::print("\n");
+  }
+  print_ranges(ranges, *reader);
   return 0;
 }
 
@@ -263,9 +296,12 @@ void add_validate(CLI::App& verb, Action& action) {
 
 void add_info_of_file(CLI::App& verb, Action& action) {
   const auto o = std::make_shared<DataArguments>();
-  auto* look = verb.add_subcommand(
-      "info", "Arrays, shapes and ranges of a .h5, .npz or .mat file");
-  look->add_option("file", o->file, ".h5, .npz or .mat")->required();
+  auto* look = verb.add_subcommand("info",
+                                   "Arrays, shapes and ranges of a .h5, .npz "
+                                   "or .mat file; axes and channels "
+                                   "of fields");
+  look->add_option("file", o->file, ".h5, .npz or .mat, or a folder of fields")
+      ->required();
   look->add_flag("--json", o->json, "Print it as JSON");
   look->callback(
       [o, &action] { action = [o] { return describe(o->file, o->json); }; });
@@ -279,6 +315,7 @@ void add_data(CLI::App& app, Action& action) {
   add_data_generate(*verb, action);
   add_validate(*verb, action);
   add_info_of_file(*verb, action);
+  add_convert(*verb, action);
 }
 
 }  // namespace propagator::cli

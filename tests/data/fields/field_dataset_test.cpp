@@ -4,6 +4,7 @@
 #include <thread>
 
 #include "propagator/core/error.h"
+#include "propagator/data/fields/field_summary.h"
 #include "testing.h"
 
 namespace propagator::data {
@@ -85,6 +86,42 @@ TEST(DataReadAhead, ComputesWhatIsExpectedOnAnotherThread) {
   // for at the end.
   for (int key = 6; key < 50; ++key) ahead.expect(key);
   EXPECT_EQ(ahead.take(6), 60);
+}
+
+TEST_F(DataFieldDataset, RangesAreThoseOfAllNumbers) {
+  const auto all = source().values(0, 20).to(torch::kFloat64).flatten(0, -2);
+  const auto ranges = channel_ranges(source());
+  ASSERT_EQ(ranges.size(), 2u);
+  for (int64_t c = 0; c < 2; ++c) {
+    const auto one = all.select(1, c);
+    const auto& range = ranges[static_cast<size_t>(c)];
+    EXPECT_EQ(range.smallest, one.min().item<double>());
+    EXPECT_EQ(range.largest, one.max().item<double>());
+    EXPECT_NEAR(range.mean, one.mean().item<double>(), 1e-12);
+    EXPECT_NEAR(range.deviation, one.std(false).item<double>(), 1e-12);
+  }
+}
+
+TEST_F(DataFieldDataset, AWrittenCopyReadsBack) {
+  const auto from = source();
+  write_fields(from, folder_ / "b.h5", {{"made_by", "a test"}});
+  const FieldSource copy(folder_ / "b.h5", {});
+  EXPECT_TRUE(torch::equal(copy.values(0, 20), from.values(0, 20)));
+  EXPECT_TRUE(torch::equal(copy.parameters(), from.parameters()));
+  EXPECT_EQ(copy.layout().channels, from.layout().channels);
+  EXPECT_EQ(copy.note().at("made_by"), "a test");
+  EXPECT_FALSE(copy.has_split());
+  write_fields(copy, folder_ / "c.h5", {{"split", {12, 5, 3}}});
+  const FieldSource split(folder_ / "c.h5", {});
+  EXPECT_EQ(split.split(7).train.size(), 12u);
+  EXPECT_EQ(split.split(7).test.front(), 17);
+  write_fields(split, folder_ / "d.h5", {});
+  EXPECT_EQ(FieldSource(folder_ / "d.h5", {}).split(0).validation.size(), 5u);
+  write_fields(copy, folder_ / "e.h5", {{"split", {12, 5, 4}}});
+  EXPECT_NE(testing::thrown<DataError>([&] {
+              FieldSource(folder_ / "e.h5", {});
+            }).find("expected three counts of its 20 cases"),
+            std::string::npos);
 }
 
 }  // namespace
