@@ -184,20 +184,29 @@ nlohmann::json ranges_json(const std::map<std::string, Range>& ranges,
       {"arrays", arrays}, {"unread", reader.unread()}, {"note", reader.note()}};
 }
 
-// Fields in a layout of others, in its place; those of ours beside their
-// arrays, which may tell what is wrong with them.
-std::optional<data::FieldSource> fields_in(const std::string& path) {
+// What is wrong with fields is no reason not to show what a file holds.
+void warn_of(const std::function<void()>& work) {
   try {
-    return data::known_fields(path);
+    work();
   } catch (const DataError& error) {
-    if (std::filesystem::is_directory(path)) throw;
     log::warn("{}", error.what());
-    return std::nullopt;
   }
 }
 
 int describe(const std::string& path, bool as_json) {
-  const auto fields = fields_in(path);
+  std::optional<data::FieldSource> fields;
+  const auto look = [&] {
+    if (auto found = data::known_fields(path)) fields = std::move(*found);
+  };
+  std::error_code ignored;  // such as of a name that is too long
+  const bool folder = std::filesystem::is_directory(path, ignored);
+  const auto reader = folder ? nullptr : data::TensorReader::open(path);
+  if (folder) {
+    look();
+  } else {
+    warn_of(look);
+  }
+  // Fields of ours come with their arrays and note, those of others alone.
   if (fields && fields->note().empty()) {
     if (as_json) {
       const nlohmann::json all{{"fields", fields_json(*fields)}};
@@ -207,7 +216,11 @@ int describe(const std::string& path, bool as_json) {
     }
     return 0;
   }
-  const auto reader = data::TensorReader::open(path);
+  if (!reader) {
+    throw UsageError(plain_text(path) + " is a folder without fields",
+                     "name a file, or a folder of .npy files, or one with "
+                     "train, valid and test");
+  }
   std::map<std::string, Range> ranges;
   for (const auto& [name, shape] : reader->shapes()) {
     ranges[name] = range_of(*reader, name);
@@ -221,13 +234,15 @@ int describe(const std::string& path, bool as_json) {
   }
   if (as_json) {
     auto all = ranges_json(ranges, *reader);
-    if (fields) all["fields"] = fields_json(*fields);
+    if (fields) warn_of([&] { all["fields"] = fields_json(*fields); });
     fmt::print("{}\n", all.dump(2));
     return 0;
   }
   if (fields) {
-    print_fields(*fields);
-    fmt::print("\n");
+    warn_of([&] {
+      print_fields(*fields);
+      fmt::print("\n");
+    });
   }
   print_ranges(ranges, *reader);
   return 0;

@@ -25,6 +25,8 @@ class FieldDataset {
   // DeviceError if they should be in memory and do not fit.
   FieldDataset(const FieldSource& source, int64_t seed, const Runtime& runtime,
                Storage storage = Storage::kAuto);
+  FieldDataset(const FieldDataset&) = delete;  // a thread reads from it
+  FieldDataset& operator=(const FieldDataset&) = delete;
 
   int64_t cases(Split split) const { return cases_of_.at(split).size(0); }
   int64_t frames() const { return source_.frames(); }

@@ -64,7 +64,8 @@ std::optional<FieldSource> known_fields(const std::filesystem::path& path) {
 FieldSource::FieldSource(const std::filesystem::path& path,
                          const FieldChoices& choices)
     : path_(plain_text(path.string())) {
-  auto content = std::filesystem::is_directory(path)
+  std::error_code ignored;  // such as of a name that is too long
+  auto content = std::filesystem::is_directory(path, ignored)
                      ? read_field_folder(path, choices)
                      : read_field_file(path, choices);
   check_content(path_, content);
