@@ -3,7 +3,10 @@
 #include <fmt/ranges.h>
 #include <torch/utils.h>
 
+#include <cmath>
+
 #include "propagator/core/error.h"
+#include "propagator/nn/grid_conv.h"
 #include "propagator/nn/init.h"
 
 namespace propagator::models {
@@ -80,50 +83,75 @@ Tensor places_on(const FrameShape& shape, const Tensor& like) {
 
 }  // namespace
 
+int64_t known_numbers(const FrameShape& shape) {
+  return shape.conditions + std::ranges::count(shape.periodic, false);
+}
+
+Tensor with_known(const Tensor& fields, const Tensor& conditions,
+                  const FrameShape& shape) {
+  std::vector<Tensor> parts{fields};
+  auto each = fields.sizes().vec();
+  const auto add = [&](const Tensor& known) {
+    each.back() = known.size(-1);
+    parts.push_back(known.expand(each));
+  };
+  if (conditions.defined() && conditions.size(-1) > 0) {
+    add(conditions.unsqueeze(1));
+  }
+  if (const auto places = places_on(shape, fields); places.defined()) {
+    add(places);
+  }
+  return torch::cat(parts, -1);
+}
+
+void check_reach(int64_t reach, const std::vector<int64_t>& nodes) {
+  for (const int64_t n : nodes) {
+    if (n >= 2 * reach + 1) continue;
+    throw ConfigError(
+        "model.reach",
+        fmt::format("an axis of {} nodes has room for a reach of {}, got {}", n,
+                    (n - 1) / 2, reach));
+  }
+}
+
 std::unique_ptr<FrameRollout> FrameNet::begin(const Tensor& conditions) {
   return std::make_unique<WindowRollout>(*this, conditions);
 }
 
-void FrameNet::initialise(int64_t seed) { nn::initialise(*this, seed); }
+void FrameNet::initialise(int64_t seed) {
+  nn::initialise(*this, seed);
+  const torch::NoGradGuard no_grad;
+  for (const auto& module : modules()) {
+    auto* layer = module->as<nn::GridConvImpl>();
+    if (layer == nullptr) continue;
+    // It counts the channels of a node, and a convolution sees several.
+    const double scale = 1 / std::sqrt(static_cast<double>(layer->seen()));
+    for (auto& parameter : layer->parameters()) parameter.mul_(scale);
+  }
+}
+
+int64_t FrameNet::answers_to(const Tensor& frames) const {
+  const int64_t answers = frames.size(1) - shape_.given + 1;
+  if (answers >= 1) return answers;
+  throw std::invalid_argument(
+      fmt::format("[forecast] expected {} frames or more, got ({})",
+                  shape_.given, fmt::join(frames.sizes(), ", ")));
+}
 
 int64_t WindowNet::inputs_of(const FrameShape& shape) {
-  const auto edged = std::ranges::count(shape.periodic, false);
-  return shape.given * shape.channels + shape.conditions + edged;
+  return shape.given * shape.channels + known_numbers(shape);
 }
 
 Tensor WindowNet::forward(const Tensor& frames, const Tensor& conditions) {
-  const int64_t given = shape().given, windows = frames.size(1) - given + 1;
-  if (windows < 1) {
-    throw std::invalid_argument(
-        fmt::format("[forecast] expected {} frames or more, got ({})", given,
-                    fmt::join(frames.sizes(), ", ")));
+  const int64_t windows = answers_to(frames);
+  std::vector<Tensor> all;
+  for (int64_t n = 0; n < shape().given; ++n) {
+    all.push_back(frames.narrow(1, n, windows));
   }
-  std::vector<Tensor> inputs;
-  for (int64_t n = 0; n < given; ++n) {
-    inputs.push_back(frames.narrow(1, n, windows).flatten(0, 1));
-  }
-  auto each = inputs[0].sizes().vec();
-  const auto beside = [&](const Tensor& fields) {
-    each.back() = fields.size(-1);
-    inputs.push_back(fields.expand(each));
-  };
-  if (conditions.defined() && conditions.size(-1) > 0) {
-    each.back() = conditions.size(-1);
-    inputs.push_back(conditions.unsqueeze(1)
-                         .expand([&] {
-                           auto repeated = conditions.sizes().vec();
-                           repeated.insert(repeated.begin() + 1, windows);
-                           return repeated;
-                         }())
-                         .reshape(each));
-  }
-  if (const auto places = places_on(shape(), frames); places.defined()) {
-    beside(places);
-  }
-  const auto answers = answer(torch::cat(inputs, -1));
+  const auto inputs = with_known(torch::cat(all, -1), conditions, shape());
   auto apart = frames.sizes().vec();
   apart[1] = windows;
-  return answers.view(apart);
+  return answer(inputs.flatten(0, 1)).view(apart);
 }
 
 FieldForecaster::FieldForecaster(std::shared_ptr<FrameNet> net, Answer answer,

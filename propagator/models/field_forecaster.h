@@ -22,6 +22,20 @@ struct FrameShape {
   int64_t axes() const { return std::ssize(periodic); }
 };
 
+// How many numbers of a node stay as they are: conditions and places.
+int64_t known_numbers(const FrameShape& shape);
+// Fields with what stays as it is behind the numbers of each node: conditions
+// (B, nodes…, Q) and places from -1 to 1 along the axes that are not periodic;
+// on the others no node differs from another. (B, T, nodes…, C) → (B, T,
+// nodes…, C + Q + places).
+torch::Tensor with_known(const torch::Tensor& fields,
+                         const torch::Tensor& conditions,
+                         const FrameShape& shape);
+
+// ConfigError unless every axis has room for a convolution that sees so many
+// nodes either way.
+void check_reach(int64_t reach, const std::vector<int64_t>& nodes);
+
 // Frames in the making, from those that were appended so far.
 class FrameRollout {
  public:
@@ -45,18 +59,21 @@ class FrameNet : public torch::nn::Module {
   // The same frame by frame. By default only the last `given` frames count. It
   // refers to the network.
   virtual std::unique_ptr<FrameRollout> begin(const torch::Tensor& conditions);
+  // Uniform on ±1/√(numbers that an output is made of).
   virtual void initialise(int64_t seed);
 
   const FrameShape& shape() const { return shape_; }
+
+ protected:
+  // Of how many frames there are answers; std::invalid_argument if of none.
+  int64_t answers_to(const torch::Tensor& frames) const;
 
  private:
   FrameShape shape_;
 };
 
 // A network over windows of `given` frames, which are the channels of a field:
-// (M, nodes…, given · C + Q + places) → (M, nodes…, C). Axes that are not
-// periodic have places, from -1 to 1; on the others no node differs from
-// another.
+// (M, nodes…, given · C + Q + places) → (M, nodes…, C).
 class WindowNet : public FrameNet {
  public:
   using FrameNet::FrameNet;

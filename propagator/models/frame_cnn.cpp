@@ -3,8 +3,6 @@
 #include <fmt/format.h>
 #include <torch/types.h>
 
-#include "propagator/core/error.h"
-
 namespace propagator::models {
 
 using torch::Tensor;
@@ -23,13 +21,7 @@ void FrameCnnOptions::describe(config::Schema& s) {
 
 void FrameCnnOptions::settle(const FrameShape&,
                              const std::vector<int64_t>& nodes) {
-  for (const int64_t n : nodes) {
-    if (n >= 2 * reach + 1) continue;
-    throw ConfigError(
-        "model.reach",
-        fmt::format("an axis of {} nodes has room for a reach of {}, got {}", n,
-                    (n - 1) / 2, reach));
-  }
+  check_reach(reach, nodes);
 }
 
 std::shared_ptr<FrameNet> FrameCnnOptions::make(const FrameShape& shape) const {

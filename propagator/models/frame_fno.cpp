@@ -14,7 +14,7 @@ using torch::Tensor;
 
 constexpr int64_t kUsualModes = 12;
 constexpr int64_t kMarginShare = 8;  // of an axis that is not periodic
-constexpr int64_t kHiddenPerWidth = 4;
+constexpr int64_t kHiddenPerFrameWidth = 4;
 
 int64_t margin_of(int64_t nodes) {
   return (nodes + kMarginShare - 1) / kMarginShare;
@@ -60,9 +60,11 @@ FrameFno::FrameFno(const FrameFnoOptions& o, const FrameShape& shape)
       lift_(register_module("lift",
                             torch::nn::Linear(inputs_of(shape), o.width))),
       hidden_(register_module(
-          "hidden", torch::nn::Linear(o.width, kHiddenPerWidth * o.width))),
-      out_(register_module("out", torch::nn::Linear(kHiddenPerWidth * o.width,
-                                                    shape.channels))) {
+          "hidden",
+          torch::nn::Linear(o.width, kHiddenPerFrameWidth * o.width))),
+      out_(register_module(
+          "out",
+          torch::nn::Linear(kHiddenPerFrameWidth * o.width, shape.channels))) {
   for (int64_t n = 0; n < o.layers; ++n) {
     convolutions_.push_back(register_module(
         fmt::format("spectral{}", n),

@@ -20,6 +20,7 @@
 #include "propagator/models/pod.h"
 #include "propagator/models/radial_basis.h"
 #include "propagator/models/siren.h"
+#include "propagator/models/space_time.h"
 #include "propagator/models/spformer.h"
 #include "propagator/models/wire.h"
 
@@ -66,6 +67,9 @@ const Kinds<FrameNetOptions>& frame_nets() {
       {"fno",
        {"Fourier neural operator, of any field",
         [] { return std::make_unique<FrameFnoOptions>(); }}},
+      {"space_time",
+       {"transformer over patches in space and time, of any field",
+        [] { return std::make_unique<SpaceTimeOptions>(); }}},
   };
   return kinds;
 }

@@ -28,6 +28,8 @@ class GridConvImpl : public torch::nn::Module {
   explicit GridConvImpl(const GridConvOptions& options);
 
   torch::Tensor forward(const torch::Tensor& x);
+  // Nodes that an output is made of.
+  int64_t seen() const { return weight_[0][0].numel(); }
 
  private:
   GridConvOptions options_;

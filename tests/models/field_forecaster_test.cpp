@@ -2,6 +2,8 @@
 
 #include <torch/utils.h>
 
+#include <cmath>
+
 #include "propagator/core/error.h"
 #include "testing.h"
 
@@ -166,6 +168,23 @@ INSTANTIATE_TEST_SUITE_P(All, ModelsFieldForecaster, ::testing::ValuesIn([] {
                            return all;
                          }()),
                          name_of);
+
+// Of a convolution an output is made of all channels of all nodes that it sees.
+TEST(ModelsFrameNet, ConvolutionsBeginSmallerTheMoreTheySee) {
+  const auto options = frame_nets().at("cnn").options();
+  config::Schema schema;
+  options->describe(schema);
+  schema.find("width")->set("16");
+  const auto net = options->make({.periodic = {true, true}});
+  net->initialise(1);
+  const double largest = net->named_parameters()["convolution1.weight"]
+                             .abs()
+                             .max()
+                             .item<double>(),
+               bound = 1 / std::sqrt(16.0 * 5 * 5);
+  EXPECT_LE(largest, bound);
+  EXPECT_GT(largest, 0.99 * bound);
+}
 
 TEST(ModelsFrameFno, ChoosesModesThatTheGridHas) {
   const auto modes_on = [](std::vector<int64_t> nodes, std::vector<bool> is) {
