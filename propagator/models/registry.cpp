@@ -8,6 +8,7 @@
 #include "propagator/models/fno.h"
 #include "propagator/models/frame_cnn.h"
 #include "propagator/models/frame_fno.h"
+#include "propagator/models/frame_unet.h"
 #include "propagator/models/gaussian_process.h"
 #include "propagator/models/heat_former.h"
 #include "propagator/models/hit_former.h"
@@ -70,6 +71,9 @@ const Kinds<FrameNetOptions>& frame_nets() {
       {"space_time",
        {"transformer over patches in space and time, of any field",
         [] { return std::make_unique<SpaceTimeOptions>(); }}},
+      {"unet",
+       {"convolutions on finer and coarser grids, of any field",
+        [] { return std::make_unique<FrameUnetOptions>(); }}},
   };
   return kinds;
 }

@@ -45,6 +45,16 @@ Tensor padded(const Tensor& x, const std::vector<bool>& periodic,
   return wider;
 }
 
+Tensor refined(const Tensor& x, int64_t axes) {
+  auto fine = x;
+  for (int64_t d = 1; d <= axes; ++d) {
+    auto shape = fine.sizes().vec();
+    shape.insert(shape.begin() + d + 1, 2);
+    fine = fine.unsqueeze(d + 1).expand(shape).flatten(d, d + 1);
+  }
+  return fine;
+}
+
 GridConvImpl::GridConvImpl(const GridConvOptions& options) : options_(options) {
   std::vector<int64_t> shape(options.periodic.size() + 2,
                              2 * options.reach + 1);

@@ -12,6 +12,10 @@ namespace propagator::nn {
 torch::Tensor padded(const torch::Tensor& x, const std::vector<bool>& periodic,
                      int64_t width);
 
+// Fields (B, nodes…, C) on a grid of twice as many nodes along each axis: every
+// node again and again.
+torch::Tensor refined(const torch::Tensor& x, int64_t axes);
+
 struct GridConvOptions {
   int64_t in = 1, out = 1;
   std::vector<bool> periodic = {true};  // of each of one to three axes

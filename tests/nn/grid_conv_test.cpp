@@ -77,6 +77,18 @@ TEST(NnGridConv, AStrideTakesEveryOtherNode) {
   EXPECT_TRUE(near(half(x), whole(x).slice(1, 0, 8, 2), testing::kFloat64));
 }
 
+TEST(NnGridConv, AFinerGridHasEveryNodeTwiceAlongEachAxis) {
+  const auto x = random({2, 3, 4, 5}, "x");
+  const auto fine = refined(x, 2);
+  ASSERT_EQ(fine.sizes(), torch::IntArrayRef({2, 6, 8, 5}));
+  for (int64_t i = 0; i < 6; ++i) {
+    for (int64_t j = 0; j < 8; ++j) {
+      EXPECT_TRUE(torch::equal(fine.select(1, i).select(1, j),
+                               x.select(1, i / 2).select(1, j / 2)));
+    }
+  }
+}
+
 TEST(NnGridConv, GradientsAreRight) {
   auto layer = conv_of({.in = 2, .out = 2, .periodic = {true, false}});
   EXPECT_TRUE(testing::gradient_is_right(
