@@ -1,4 +1,5 @@
 #include "propagator/models/autoregressive_flow.h"
+#include "propagator/models/conv_lstm.h"
 #include "propagator/models/decoder_only.h"
 #include "propagator/models/deeponet.h"
 #include "propagator/models/density_former.h"
@@ -65,6 +66,9 @@ const Kinds<FrameNetOptions>& frame_nets() {
       {"cnn",
        {"convolutions over the grid, of any field",
         [] { return std::make_unique<FrameCnnOptions>(); }}},
+      {"conv_lstm",
+       {"recurrent convolutions over the grid, of any field",
+        [] { return std::make_unique<ConvLstmOptions>(); }}},
       {"fno",
        {"Fourier neural operator, of any field",
         [] { return std::make_unique<FrameFnoOptions>(); }}},

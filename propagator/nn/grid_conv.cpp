@@ -61,7 +61,9 @@ GridConvImpl::GridConvImpl(const GridConvOptions& options) : options_(options) {
   shape[0] = options.out;
   shape[1] = options.in;
   weight_ = register_parameter("weight", torch::zeros(shape));
-  bias_ = register_parameter("bias", torch::zeros({options.out}));
+  if (options.bias) {
+    bias_ = register_parameter("bias", torch::zeros({options.out}));
+  }
 }
 
 Tensor GridConvImpl::forward(const Tensor& x) {

@@ -21,12 +21,13 @@ struct GridConvOptions {
   std::vector<bool> periodic = {true};  // of each of one to three axes
   int64_t reach = 1;                    // nodes either way
   int64_t stride = 1;
+  bool bias = true;
 };
 
 // A convolution over a grid that knows its edges,
 //   y_n = b + Σ_{|k| ≤ reach} W_k x_{stride n + k},
 // (B, n_1, …, n_D, in) → (B, n_1/stride, …, n_D/stride, out); x beyond an edge
-// is as `padded` has it. It works on every grid.
+// is as `padded` has it. It works on every grid; b is there if `bias` is.
 class GridConvImpl : public torch::nn::Module {
  public:
   explicit GridConvImpl(const GridConvOptions& options);

@@ -77,6 +77,13 @@ TEST(NnGridConv, AStrideTakesEveryOtherNode) {
   EXPECT_TRUE(near(half(x), whole(x).slice(1, 0, 8, 2), testing::kFloat64));
 }
 
+TEST(NnGridConv, MayHaveNoBias) {
+  auto layer = conv_of({.in = 2, .out = 3, .bias = false});
+  EXPECT_EQ(layer->named_parameters().size(), 1);
+  const auto x = random({1, 8, 2}, "x");
+  EXPECT_TRUE(near(layer(2 * x), 2 * layer(x), testing::kFloat64));
+}
+
 TEST(NnGridConv, AFinerGridHasEveryNodeTwiceAlongEachAxis) {
   const auto x = random({2, 3, 4, 5}, "x");
   const auto fine = refined(x, 2);
