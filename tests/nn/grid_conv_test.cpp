@@ -79,7 +79,7 @@ TEST(NnGridConv, AStrideTakesEveryOtherNode) {
 
 TEST(NnGridConv, MayHaveNoBias) {
   auto layer = conv_of({.in = 2, .out = 3, .bias = false});
-  EXPECT_EQ(layer->named_parameters().size(), 1);
+  EXPECT_EQ(layer->named_parameters().size(), 1U);
   const auto x = random({1, 8, 2}, "x");
   EXPECT_TRUE(near(layer(2 * x), 2 * layer(x), testing::kFloat64));
 }
