@@ -157,14 +157,15 @@ Tensor WindowNet::forward(const Tensor& frames, const Tensor& conditions) {
 FieldForecaster::FieldForecaster(std::shared_ptr<FrameNet> net, Answer answer,
                                  int64_t parameters)
     : net_(register_module("net", std::move(net))), answer_(answer) {
+  // Parameters that are not trained: those are what a checkpoint holds.
   const int64_t channels = shape().channels;
-  mean_ = register_buffer("mean", torch::zeros({channels}));
-  deviation_ = register_buffer("deviation", torch::ones({channels}));
-  change_ = register_buffer("change", torch::ones({channels}));
+  mean_ = register_parameter("mean", torch::zeros({channels}), false);
+  deviation_ = register_parameter("deviation", torch::ones({channels}), false);
+  change_ = register_parameter("change", torch::ones({channels}), false);
   parameter_mean_ =
-      register_buffer("parameter_mean", torch::zeros({parameters}));
-  parameter_deviation_ =
-      register_buffer("parameter_deviation", torch::ones({parameters}));
+      register_parameter("parameter_mean", torch::zeros({parameters}), false);
+  parameter_deviation_ = register_parameter("parameter_deviation",
+                                            torch::ones({parameters}), false);
 }
 
 void FieldForecaster::calibrate(const std::function<Tensor()>& next,

@@ -1,5 +1,6 @@
 // A file of fields of one's own, from the first command on.
 
+#include <fstream>
 #include <nlohmann/json.hpp>
 
 #include "command.h"
@@ -38,6 +39,15 @@ TEST_F(VerbsFieldForecast, OneCommandNamesOnlyTheFile) {
       << trained.output;
   EXPECT_NE(trained.output.find("linear (DMD)"), std::string::npos);
   EXPECT_NE(trained.output.find("leak audit: 0 leaks"), std::string::npos);
+  // A run that is opened again has the units of its data.
+  const auto tested =
+      run("eval " + path("runs/mine") + " --json --out " + path("again.json"));
+  ASSERT_EQ(tested.status, 0) << tested.output;
+  const auto number = [&](const std::string& file) {
+    std::ifstream stream(path(file));
+    return nlohmann::json::parse(stream).at("nrmse").get<double>();
+  };
+  EXPECT_NEAR(number("again.json"), number("runs/mine/result.json"), 1e-6);
   save("first.h5", {{"fields", torch::rand({3, 2, 16, 16, 1})}});
   const auto predicted =
       run("predict " + path("runs/mine") + " --input " + path("first.h5") +
