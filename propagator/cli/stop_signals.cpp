@@ -1,14 +1,28 @@
 #include "propagator/cli/stop_signals.h"
 
+#include <time.h>
 #include <unistd.h>
 
 namespace propagator::cli {
 namespace {
 
+constexpr double kSameRequest = 0.2;  // s
+
 volatile sig_atomic_t g_signal = 0;
+double g_asked_at = 0;  // s; only the handler touches it, and never nested
+
+double steady_seconds() {
+  timespec now{};
+  clock_gettime(CLOCK_MONOTONIC, &now);  // safe in a handler
+  return static_cast<double>(now.tv_sec) + 1e-9 * now.tv_nsec;
+}
 
 extern "C" void on_signal(int number) {
-  if (g_signal != 0) _exit(128 + number);
+  if (g_signal != 0) {
+    if (steady_seconds() < g_asked_at + kSameRequest) return;
+    _exit(128 + number);
+  }
+  g_asked_at = steady_seconds();
   g_signal = number;
   constexpr char kNote[] =
       "\nstopping after this step; once more stops at once\n";
@@ -22,6 +36,8 @@ StopSignals::StopSignals() {
   g_signal = 0;
   struct sigaction action {};
   action.sa_handler = on_signal;
+  sigaddset(&action.sa_mask, SIGINT);  // one of them at a time
+  sigaddset(&action.sa_mask, SIGTERM);
   sigaction(SIGINT, &action, &interrupt_before_);
   sigaction(SIGTERM, &action, &terminate_before_);
 }

@@ -4,9 +4,10 @@
 
 namespace propagator::cli {
 
-// While it lives, the first SIGINT or SIGTERM only asks to stop; the second
-// ends the process at once with 128 + its number. Afterwards the handlers that
-// were there before are back.
+// While it lives, the first SIGINT or SIGTERM only asks to stop; the next one
+// ends the process at once with 128 + its number. One within 0.2 s of the first
+// is the same request: timeout(1) signals its child and then the child's group.
+// Afterwards the handlers that were there before are back.
 class StopSignals {
  public:
   StopSignals();

@@ -150,6 +150,21 @@ TEST(Kill, FirstSignalStopsWithAGoodCheckpoint) {
             std::string::npos);
 }
 
+// Batch systems stop a job so: timeout(1) signals its child and then the whole
+// group, which is one request to stop and not two.
+TEST(Kill, TheTwoSignalsOfTimeoutAreOneRequest) {
+  const TemporaryFolder folder;
+  const std::string runs = folder.path().string();
+  for (int attempt = 0; attempt < 5; ++attempt) {
+    const auto name = " --name r" + std::to_string(attempt);
+    const auto stopped = testing::shell(
+        "timeout --preserve-status -s TERM 4 " + testing::program() +
+        " train " + tiny() + " --runs " + runs + name +
+        " -s train.max_steps=100000000 -s train.validate_every=100");
+    EXPECT_EQ(stopped.status, 75) << stopped.output;
+  }
+}
+
 // While the step is at work that the first one waits for.
 TEST(Kill, SecondSignalStopsAtOnceAndTheLastCheckpointIsGood) {
   const TemporaryFolder folder;
@@ -171,6 +186,7 @@ TEST(Kill, SecondSignalStopsAtOnceAndTheLastCheckpointIsGood) {
              std::string::npos;
     });
     EXPECT_EQ(waitpid(child, nullptr, WNOHANG), 0) << "it did not wait";
+    std::this_thread::sleep_for(std::chrono::milliseconds(300));
     kill(child, signal);
     EXPECT_EQ(status_of(child), 128 + signal);
     EXPECT_EQ(weights(folder / "r"), before);
