@@ -7,7 +7,7 @@
 #include "propagator/nn/window_attention.h"
 #include "propagator/run/simulation.h"
 #include "propagator/tasks/solve/solve.h"
-#include "propagator/train/quasi_newton_step.h"
+#include "propagator/train/loss_gradient.h"
 
 namespace propagator::bench {
 namespace {
@@ -21,21 +21,18 @@ class LossAndGradient {
                   std::shared_ptr<models::FieldNet> model,
                   const Runtime& runtime)
       : parameters_(*model),
-        step_(experiment.task(), std::move(model), parameters_,
-              without_history(experiment.train().lbfgs),
-              experiment.train().batch, runtime) {}
+        gradient_(experiment.task(), std::move(model), parameters_,
+                  train::parts_of(experiment.task().size(data::Split::kTrain),
+                                  experiment.train().batch,
+                                  train::LossGradient::position_options(
+                                      experiment.task(), runtime)),
+                  runtime) {}
 
-  void run() { step_.evaluate(); }
+  void run() { gradient_.evaluate(); }
 
  private:
-  // Else its pairs would count as memory of the evaluation.
-  static train::LbfgsOptions without_history(train::LbfgsOptions options) {
-    options.history = 1;
-    return options;
-  }
-
   train::FlatParameters parameters_;
-  train::QuasiNewtonStep step_;
+  train::LossGradient gradient_;
 };
 
 // Multiplications and additions of a network's matrix products for one row and
@@ -128,7 +125,7 @@ BenchResult bench_gradient(const run::Experiment& experiment,
                     name, task.mode()),
         "set derivatives=honest");
   }
-  run::provide_simulated_file(task, experiment.run().device);
+  run::provide_simulated_files(task, experiment.run().device);
   task.prepare(experiment.run().seed, runtime);
   const auto model = std::dynamic_pointer_cast<models::FieldNet>(
       experiment.make_model(runtime));

@@ -1,6 +1,6 @@
 #include "propagator/models/pinn.h"
 
-#include "propagator/nn/wavelet_mlp.h"
+#include "propagator/autodiff/mlp.h"
 
 namespace propagator::models {
 
@@ -26,12 +26,13 @@ Pinn::Pinn(const PinnOptions& options, const FieldDomain& domain) {
 }
 
 autodiff::Jet Pinn::forward(const autodiff::Jet& points) {
-  auto x = points;
-  for (size_t n = 0; n < layers_.size(); ++n) {
-    if (n > 0) x = autodiff::tanh(x);
-    x = nn::apply_linear(layers_[n], x);
+  kernels::JetMlp net;
+  for (const auto& layer : layers_) {
+    net.weights.push_back(layer->weight);
+    net.biases.push_back(layer->bias);
+    net.scales.push_back(1);
   }
-  return x;
+  return autodiff::mlp(points, std::move(net));
 }
 
 }  // namespace propagator::models

@@ -45,6 +45,12 @@ Jet SirenLayerImpl::forward(const Jet& x) {
                                         linear_->bias * options_.w0));
 }
 
+void SirenLayerImpl::add_to(kernels::JetMlp& net) const {
+  net.weights.push_back(linear_->weight);
+  net.biases.push_back(linear_->bias);
+  net.scales.push_back(options_.w0);
+}
+
 Jet SirenLayerImpl::forward(const Jet& x, const Modulation& by) {
   return modulated_sine(apply_linear(linear_, x), by, options_.w0);
 }
@@ -73,8 +79,13 @@ SirenImpl::SirenImpl(const SirenOptions& options)
 }
 
 Jet SirenImpl::forward(Jet x) {
-  for (auto& layer : layers_) x = layer->forward(x);
-  return apply_linear(out_, x);
+  kernels::JetMlp net;
+  net.activation = kernels::JetActivation::kSine;
+  for (auto& layer : layers_) layer->add_to(net);
+  net.weights.push_back(out_->weight);
+  net.biases.push_back(out_->bias);
+  net.scales.push_back(1);
+  return autodiff::mlp(x, std::move(net));
 }
 
 Jet SirenImpl::forward(Jet x, const std::vector<Modulation>& by) {

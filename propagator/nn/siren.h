@@ -5,7 +5,7 @@
 #include <string>
 #include <vector>
 
-#include "propagator/autodiff/jet.h"
+#include "propagator/autodiff/mlp.h"
 #include "propagator/nn/film.h"
 #include "propagator/nn/last_layer.h"
 
@@ -27,6 +27,8 @@ class SirenLayerImpl : public torch::nn::Module {
 
   autodiff::Jet forward(const autodiff::Jet& x);
   autodiff::Jet forward(const autodiff::Jet& x, const Modulation& by);
+  // As one more layer of a network without modulation.
+  void add_to(kernels::JetMlp& net) const;
   // With n = in: W uniform on ±1/n in a first layer and ±√(6/n)/w0 in others,
   // b on ±1/√n. `path` names the layer's random streams.
   void initialise(int64_t seed, const std::string& path);
