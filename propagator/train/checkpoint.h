@@ -17,7 +17,8 @@ namespace propagator::train {
 // written beside and renamed into place:
 //   model.safetensors      weights after the last step
 //   best.safetensors       weights of the best validation so far
-//   optimizer.safetensors  moments, L-BFGS's pairs, the task's state
+//   optimizer.safetensors  moments, what a method over all cases keeps,
+//                          the task's state
 //   state.json             step, epoch, schedule position, best, times
 //   config.yaml            the run's configuration
 //   adapter.safetensors    of a fine-tuning: what it trained, at its best, and

@@ -11,6 +11,19 @@
 
 namespace propagator::train {
 
+const char* full_name(OptimizerKind kind) {
+  switch (kind) {
+    case OptimizerKind::kLbfgs:
+      return "L-BFGS";
+    case OptimizerKind::kBroyden:
+      return "Broyden's method";
+    case OptimizerKind::kLevenbergMarquardt:
+      return "Levenberg-Marquardt";
+    default:
+      return "";
+  }
+}
+
 void OptimizerOptions::describe(config::Schema& s) {
   s.field("kind", kind,
           {.help = "how gradients become updates of the weights"});
@@ -36,7 +49,8 @@ void OptimizerOptions::describe(config::Schema& s) {
            .max = 0.999999,
            .later = true});
   s.field("adam_steps", adam_steps,
-          {.help = "Adam steps before L-BFGS",
+          {.help = "Adam steps before L-BFGS, Broyden's method or "
+                   "Levenberg-Marquardt",
            .min = 0,
            .formerly = "optimizer.handover"});
 }

@@ -8,7 +8,23 @@
 
 namespace propagator::train {
 
-enum class OptimizerKind { kAdam, kAdamW, kLamb, kLbfgs, kMuon };
+enum class OptimizerKind {
+  kAdam,
+  kAdamW,
+  kLamb,
+  kLbfgs,
+  kMuon,
+  kBroyden,
+  kLevenbergMarquardt
+};
+
+// Whether it works on the loss of all cases at once, after steps of Adam.
+inline bool is_full(OptimizerKind kind) {
+  return kind == OptimizerKind::kLbfgs || kind == OptimizerKind::kBroyden ||
+         kind == OptimizerKind::kLevenbergMarquardt;
+}
+// As such a method is written: "L-BFGS".
+const char* full_name(OptimizerKind kind);
 
 struct OptimizerOptions {
   OptimizerKind kind = OptimizerKind::kAdam;
@@ -26,8 +42,9 @@ struct OptimizerOptions {
 
 // Adam, AdamW (decoupled weight decay) or LAMB (AdamW's direction scaled, for
 // each parameter tensor, by |w| / |direction|) on the flat buffer; or Muon on
-// its matrices (muon.h) and Adam on the rest. L-BFGS is a class of its own
-// (lbfgs.h); the steps before it takes over are Adam's.
+// its matrices (muon.h) and Adam on the rest. Methods over all cases are
+// classes of their own (full_step.h); the steps before one takes over are
+// Adam's.
 class Optimizer {
  public:
   Optimizer(const OptimizerOptions& options, FlatParameters& parameters);
@@ -72,7 +89,9 @@ struct Names<train::OptimizerKind> {
       {kAdamW, "adamw"},
       {kLamb, "lamb"},
       {kLbfgs, "lbfgs"},
-      {kMuon, "muon"}};
+      {kMuon, "muon"},
+      {kBroyden, "broyden"},
+      {kLevenbergMarquardt, "levenberg_marquardt"}};
 };
 
 }  // namespace propagator::config

@@ -1,40 +1,56 @@
 #pragma once
 
+#include "propagator/train/broyden.h"
+#include "propagator/train/full_step.h"
 #include "propagator/train/lbfgs.h"
-#include "propagator/train/step.h"
 
 namespace propagator::train {
 
-// One outer iteration of L-BFGS over all training cases, in parts of `batch`.
-class QuasiNewtonStep {
+// A step of a method that asks for the loss and its gradient alone: L-BFGS or
+// Broyden's.
+template <class Method>
+class QuasiNewtonStep : public FullStep {
  public:
-  // `batch` 0: all cases at once.
-  QuasiNewtonStep(Trainable& task, std::shared_ptr<torch::nn::Module> model,
-                  FlatParameters& parameters, const LbfgsOptions& options,
-                  int64_t batch, const Runtime& runtime);
+  template <class Options>
+  QuasiNewtonStep(const Options& options, FlatParameters& parameters,
+                  std::unique_ptr<LossGradient> gradient,
+                  const Runtime& runtime)
+      : precision_(runtime.precision),
+        parameters_(parameters),
+        method_(options, parameters),
+        gradient_(std::move(gradient)) {}
 
-  void run();
-  StepRecord read() const;
-
-  // One evaluation by itself: the loss, still on the device; its gradient is
-  // then that of the parameters.
-  torch::Tensor evaluate() {
+  void run() override {
+    outcome_ = method_.step(LineLoss::Closure([this] { return evaluate(); }));
+    // The search may have tried a point beyond the one it chose.
+    if (gradient_->values()[0].template item<double>() != outcome_.loss) {
+      evaluate();
+    }
+    accepted_ = gradient_->values().cpu();
     parameters_.refresh();
-    return gradient_.evaluate();
+  }
+  StepRecord read() const override {
+    return {read_values(accepted_, gradient_->names()), outcome_.gradient_norm};
   }
 
-  // Whether it has stopped for good, and why.
-  bool stopped() const { return optimizer_.stop() != LbfgsStop::kNone; }
-  std::string why() const { return reason(optimizer_.stop(), precision_); }
-
-  Lbfgs& optimizer() { return optimizer_; }
+  bool stopped() const override { return method_.stop() != DescentStop::kNone; }
+  std::string why() const override {
+    return reason(method_.stop(), precision_);
+  }
+  NamedTensors state() const override { return method_.state(); }
+  void restore(const NamedTensors& state) override { method_.restore(state); }
 
  private:
+  torch::Tensor evaluate() {
+    parameters_.refresh();
+    return gradient_->evaluate();
+  }
+
   Precision precision_;
   FlatParameters& parameters_;
-  Lbfgs optimizer_;
-  LossGradient gradient_;
-  Lbfgs::Outcome outcome_{};
+  Method method_;
+  std::unique_ptr<LossGradient> gradient_;
+  DescentOutcome outcome_{};
   torch::Tensor accepted_;  // values of the point that the iteration ended at
 };
 

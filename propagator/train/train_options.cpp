@@ -82,24 +82,28 @@ void TrainOptions::describe(config::Schema& s) {
   s.section("schedule", schedule, kTraining);
   s.section("optimizer", optimizer, kTraining);
   s.section("lbfgs", lbfgs, kTraining);
+  s.section("broyden", broyden, kTraining);
+  s.section("levenberg_marquardt", levenberg_marquardt, kTraining);
 }
 
 void TrainOptions::validate() const { optimizer.validate(); }
 
 std::vector<config::UnusedOption> TrainOptions::unused_options() const {
   std::vector<config::UnusedOption> unused;
-  if (!by_quasi_newton_alone()) return unused;
+  if (!by_full_steps_alone()) return unused;
   for (const char* key :
        {"train.clip", "train.accumulate", "schedule.", "optimizer.beta",
         "optimizer.eps", "optimizer.bias_correction"}) {
-    unused.push_back({key, "it is for steps of Adam, and all are of L-BFGS"});
+    unused.push_back(
+        {key, fmt::format("it is for steps of Adam, and all are of {}",
+                          full_name(optimizer.kind))});
   }
   return unused;
 }
 
 int64_t TrainOptions::steps_per_epoch(int64_t cases) const {
-  // A step of L-BFGS is a pass over all cases, however they are parted.
-  if (by_quasi_newton_alone() || batch == 0) return 1;
+  // Such a step is a pass over all cases, however they are parted.
+  if (by_full_steps_alone() || batch == 0) return 1;
   return std::max<int64_t>(1, cases / batch / accumulate);
 }
 
@@ -109,7 +113,7 @@ int64_t TrainOptions::total_steps(int64_t cases) const {
 
 std::optional<int64_t> TrainOptions::scheduled_steps(
     std::optional<int64_t> cases) const {
-  if (optimizer.kind == OptimizerKind::kLbfgs) return optimizer.adam_steps;
+  if (is_full(optimizer.kind)) return optimizer.adam_steps;
   if (!cases && max_steps == 0 && batch > 0) return std::nullopt;
   return total_steps(cases.value_or(0));
 }

@@ -4,7 +4,9 @@
 #include <vector>
 
 #include "propagator/core/unused_option.h"
+#include "propagator/train/broyden.h"
 #include "propagator/train/lbfgs.h"
+#include "propagator/train/levenberg_marquardt.h"
 #include "propagator/train/optimizer.h"
 #include "propagator/train/schedule.h"
 
@@ -29,8 +31,11 @@ struct TrainOptions {
   ScheduleOptions schedule;
   OptimizerOptions optimizer;
   LbfgsOptions lbfgs;
+  BroydenOptions broyden;
+  LevenbergMarquardtOptions levenberg_marquardt;
 
-  // The sections `train`, `schedule`, `optimizer` and `lbfgs`.
+  // The sections `train`, `schedule`, `optimizer`, and one for each method
+  // over all cases.
   void describe(config::Schema& schema);
   void validate() const;
   std::vector<config::UnusedOption> unused_options() const;
@@ -38,13 +43,14 @@ struct TrainOptions {
   // With so many training cases.
   int64_t steps_per_epoch(int64_t cases) const;
   int64_t total_steps(int64_t cases) const;
-  // Those that the schedule rules: all, or the ones before L-BFGS. Nothing
+  // Those that the schedule rules: all, or the ones before a method over
+  // all cases takes over. Nothing
   // where it takes the number of cases to know.
   std::optional<int64_t> scheduled_steps(std::optional<int64_t> cases) const;
 
  private:
-  bool by_quasi_newton_alone() const {
-    return optimizer.kind == OptimizerKind::kLbfgs && optimizer.adam_steps == 0;
+  bool by_full_steps_alone() const {
+    return is_full(optimizer.kind) && optimizer.adam_steps == 0;
   }
 };
 

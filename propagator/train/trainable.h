@@ -33,6 +33,12 @@ struct Loss {
   std::vector<LossTerm> terms;
 };
 
+// A loss as the sum of squares r·r of residuals r (R), and their derivatives by
+// all numbers of a flat buffer of parameters, (n, R), if they were asked for.
+struct LeastSquares {
+  torch::Tensor residuals, jacobian = {};
+};
+
 // All that the trainer knows of what it trains for: how many cases there are,
 // the loss of some of them, and what changes as training goes on.
 class Trainable {
@@ -43,6 +49,11 @@ class Trainable {
   // `positions` (B) in the split, int64, on the CPU or with the data.
   virtual Loss loss(torch::nn::Module& model, data::Split split,
                     const torch::Tensor& positions) = 0;
+  // The loss of all training cases as a sum of squares, with the Jacobian by
+  // `flat` where that is not null: the model's parameters are views of it.
+  // ConfigError of a loss, or a model, that has none.
+  virtual LeastSquares least_squares(torch::nn::Module& model,
+                                     const torch::Tensor* flat);
   // Says which positions of training the next step will ask `loss` for, where
   // it is not on the device: what has to be read can be, meanwhile.
   virtual void expect(const torch::Tensor& /*positions*/) {}

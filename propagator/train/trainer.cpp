@@ -19,9 +19,9 @@
 namespace propagator::train {
 namespace {
 
-// In front of the names, in a checkpoint, of the tensors of L-BFGS, of the
-// task's state, of what is learned beside the model and of a fine-tuning.
-constexpr std::string_view kQuasiNewton = "lbfgs.";
+// In front of the names, in a checkpoint, of the tensors of the task's state,
+// of what is learned beside the model and of a fine-tuning. Those of a method
+// over all cases have its name there.
 constexpr std::string_view kTask = "task.";
 constexpr std::string_view kLearned = "learned.";
 constexpr std::string_view kTuning = "tuning.";
@@ -51,6 +51,11 @@ void put(NamedTensors& all, std::string_view prefix,
   }
 }
 
+// "lbfgs."
+std::string prefix_of(OptimizerKind kind) {
+  return std::string(config::name_of(kind)) + ".";
+}
+
 // Batch 0 is all cases.
 TrainOptions with_batch(TrainOptions options, int64_t cases) {
   if (options.batch == 0) options.batch = cases;
@@ -75,10 +80,9 @@ Trainer::Trainer(Trainable& task, std::shared_ptr<torch::nn::Module> model,
           runtime, tuning),
       best_value_(std::numeric_limits<double>::infinity()) {
   const bool trains = nn::parameter_count(*model_) > 0;
-  if (trains && options.optimizer.kind == OptimizerKind::kLbfgs) {
-    quasi_newton_ = std::make_unique<QuasiNewtonStep>(
-        task, model_, stepper_.parameters(), options.lbfgs, options_.batch,
-        runtime);
+  if (trains) {
+    full_step_ = make_full_step(task, model_, stepper_.parameters(), options_,
+                                options_.batch, runtime);
   }
   const int64_t cases = task.size(data::Split::kTrain);
   steps_per_epoch_ = options.steps_per_epoch(cases);
@@ -107,9 +111,8 @@ void Trainer::restore(const Checkpoint& checkpoint) {
   try {
     step_ = state.at("step");
     auto moments = checkpoint.optimizer;
-    const auto history = take(moments, kQuasiNewton);
-    if (quasi_newton_ && !history.empty())
-      quasi_newton_->optimizer().restore(history);
+    const auto of_method = take(moments, prefix_of(options_.optimizer.kind));
+    if (full_step_ && !of_method.empty()) full_step_->restore(of_method);
     for (const auto& [name, value] : take(moments, kLearned)) {
       const auto found = learned.find(name);
       if (found != learned.end()) found->second.copy_(value);
@@ -193,7 +196,10 @@ StopReason Trainer::run(RunDirectory& run) {
   }
   if (step_ != saved_step_) save();
   finish_saving();
-  if (converged()) log::info("L-BFGS stopped: {}", quasi_newton_->why());
+  if (converged()) {
+    log::info("{} stopped: {}", full_name(options_.optimizer.kind),
+              full_step_->why());
+  }
   if (reason == StopReason::kFinished && step_ < total_steps_) {
     reason = StopReason::kEarlyStop;
   }
@@ -221,7 +227,7 @@ void Trainer::advance() {
   if (runtime_.device.is_cpu() || logged || validated || due_) read_step();
   if (!logged) return;
   nlohmann::json extra{{"gradient_norm", last_norm_}};
-  if (!by_quasi_newton(step_ - 1)) extra["lr"] = lr;
+  if (!is_full_step(step_ - 1)) extra["lr"] = lr;
   write_metrics("train", last_, extra);
 }
 
@@ -234,8 +240,8 @@ void Trainer::expect_step(int64_t step) {
 
 void Trainer::update(double lr) {
   task_.begin_step(*model_, step_);
-  if (by_quasi_newton(step_)) {
-    quasi_newton_->run();
+  if (is_full_step(step_)) {
+    full_step_->run();
     return;
   }
   std::vector<int64_t> positions;
@@ -249,7 +255,7 @@ void Trainer::update(double lr) {
 
 void Trainer::read_step() {
   const auto record =
-      by_quasi_newton(step_ - 1) ? quasi_newton_->read() : stepper_.read();
+      is_full_step(step_ - 1) ? full_step_->read() : stepper_.read();
   last_ = record.loss;
   last_norm_ = record.gradient_norm;
   check_finite(last_);
@@ -274,7 +280,7 @@ std::string Trainer::what_may_help() const {
            "order?";
   }
   const std::string way =
-      by_quasi_newton(step_ - 1)
+      is_full_step(step_ - 1)
           ? "another seed, other points or --precision fp64 may help"
           : "lower schedule.lr, or set train.clip=1";
   return saved_step_ > 0 ? way + "; the last checkpoint is good" : way;
@@ -345,9 +351,9 @@ void Trainer::note_validation(const LossValues& loss) {
     return;
   }
   const bool fits = last_.total < best_value_;
-  const char* help = fits            ? "more data, or resampled points,"
-                     : quasi_newton_ ? "more data"
-                                     : "a lower schedule.lr or train.clip=1";
+  const char* help = fits         ? "more data, or resampled points,"
+                     : full_step_ ? "more data"
+                                  : "a lower schedule.lr or train.clip=1";
   log::warn(
       "the validation loss is {:.0f} times the best, of step {}{}. The best "
       "weights are kept; {} may help",
@@ -383,8 +389,10 @@ void Trainer::save() {
   checkpoint.model = copy_parameters(*model_);
   checkpoint.best = best_.empty() ? checkpoint.model : best_;
   put(checkpoint.optimizer, "", stepper_.optimizer().state());
-  if (quasi_newton_)
-    put(checkpoint.optimizer, kQuasiNewton, quasi_newton_->optimizer().state());
+  if (full_step_) {
+    put(checkpoint.optimizer, prefix_of(options_.optimizer.kind),
+        full_step_->state());
+  }
   put(checkpoint.optimizer, kTask, task_.state());
   put(checkpoint.optimizer, kLearned, task_.learned());
   if (tuning_ != nullptr) {

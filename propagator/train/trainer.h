@@ -4,7 +4,7 @@
 
 #include "propagator/core/stopwatch.h"
 #include "propagator/train/checkpoint.h"
-#include "propagator/train/quasi_newton_step.h"
+#include "propagator/train/full_step.h"
 #include "propagator/train/run_directory.h"
 #include "propagator/train/step.h"
 #include "propagator/train/train_options.h"
@@ -54,10 +54,10 @@ class Trainer {
   bool is_last() const { return step_ >= total_steps_ || converged(); }
   bool is_done() const { return is_last() || out_of_patience(); }
   StopReason reason_to_stop() const;  // kFinished if there is none
-  bool by_quasi_newton(int64_t step) const {
-    return quasi_newton_ && step >= options_.optimizer.adam_steps;
+  bool is_full_step(int64_t step) const {
+    return full_step_ && step >= options_.optimizer.adam_steps;
   }
-  bool converged() const { return quasi_newton_ && quasi_newton_->stopped(); }
+  bool converged() const { return full_step_ && full_step_->stopped(); }
   void read_step();  // its numbers into `last_`; NumericalError if bad
   LossValues validate();
   void note_validation(const LossValues& loss);
@@ -85,7 +85,7 @@ class Trainer {
   std::string config_;
   data::BatchSampler sampler_;
   Step stepper_;
-  std::unique_ptr<QuasiNewtonStep> quasi_newton_;
+  std::unique_ptr<FullStep> full_step_;  // or null
   std::unique_ptr<MetricsFile> metrics_;
   int64_t steps_per_epoch_, total_steps_;
   int64_t validate_every_, checkpoint_every_;

@@ -55,7 +55,7 @@ inline torch::Tensor far_start(int64_t n,
 // Steps until it stops or `steps` are done; the last outcome.
 inline Lbfgs::Outcome run(Lbfgs& optimizer, Problem& problem, int steps) {
   Lbfgs::Outcome outcome;
-  for (int n = 0; n < steps && outcome.stop == LbfgsStop::kNone; ++n) {
+  for (int n = 0; n < steps && outcome.stop == DescentStop::kNone; ++n) {
     outcome = optimizer.step(problem.closure());
   }
   return outcome;

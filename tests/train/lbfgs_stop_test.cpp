@@ -16,7 +16,7 @@ TEST(TrainLbfgs, StopsAtASmallGradient) {
   Problem problem(rosenbrock, torch::ones({4}, torch::kFloat64));
   Lbfgs optimizer({}, problem.flat);
   const auto outcome = optimizer.step(problem.closure());
-  EXPECT_EQ(outcome.stop, LbfgsStop::kGradient);
+  EXPECT_EQ(outcome.stop, DescentStop::kGradient);
   EXPECT_EQ(outcome.iterations, 0);
   EXPECT_EQ(outcome.evaluations, 1);
 }
@@ -30,7 +30,7 @@ TEST(TrainLbfgs, StopsAtASmallChange) {
     options.tolerance_gradient = 0;
     options.tolerance_change = offset > 0 ? 1e-12 : 1e-3;
     Lbfgs optimizer(options, problem.flat);
-    EXPECT_EQ(run(optimizer, problem, 10).stop, LbfgsStop::kChange);
+    EXPECT_EQ(run(optimizer, problem, 10).stop, DescentStop::kChange);
   }
 }
 
@@ -46,11 +46,11 @@ TEST(TrainLbfgs, StopsWhenNoStepLowersTheLoss) {
     return loss;
   };
   const auto outcome = optimizer.step(wrong);
-  EXPECT_EQ(outcome.stop, LbfgsStop::kLineSearch);
+  EXPECT_EQ(outcome.stop, DescentStop::kLineSearch);
   EXPECT_GT(outcome.evaluations, 25);  // both searches
   EXPECT_TRUE(torch::equal(problem.x(), before));
   const auto again = optimizer.step(problem.closure());
-  EXPECT_EQ(again.stop, LbfgsStop::kLineSearch);
+  EXPECT_EQ(again.stop, DescentStop::kLineSearch);
   EXPECT_EQ(again.evaluations, 0);
   EXPECT_EQ(again.loss, outcome.loss);
 }
@@ -78,9 +78,9 @@ TEST(TrainLbfgs, GoesOnWithoutItsHistoryAfterAFailedSearch) {
   ASSERT_TRUE(tried.defined());
   EXPECT_TRUE(near(tried / tried.norm(), ahead, {0, 1e-6}));
   EXPECT_LT(tried.abs().sum().item<double>(), 0.011);
-  EXPECT_EQ(outcome.stop, LbfgsStop::kNone);
+  EXPECT_EQ(outcome.stop, DescentStop::kNone);
   EXPECT_EQ(outcome.iterations, 1);
-  EXPECT_EQ(run(optimizer, problem, 20).stop, LbfgsStop::kGradient);
+  EXPECT_EQ(run(optimizer, problem, 20).stop, DescentStop::kGradient);
 }
 
 TEST(TrainLbfgs, StopsWhereTheGradientVanishesInItsSquare) {
@@ -89,7 +89,7 @@ TEST(TrainLbfgs, StopsWhereTheGradientVanishesInItsSquare) {
   LbfgsOptions options;
   options.tolerance_gradient = 0;
   Lbfgs optimizer(options, problem.flat);
-  EXPECT_EQ(run(optimizer, problem, 1).stop, LbfgsStop::kNotDescent);
+  EXPECT_EQ(run(optimizer, problem, 1).stop, DescentStop::kNotDescent);
 }
 
 TEST(TrainLbfgs, StopsWhereTheSquareOfTheGradientOverflows) {
@@ -97,7 +97,7 @@ TEST(TrainLbfgs, StopsWhereTheSquareOfTheGradientOverflows) {
   Problem problem(huge, far_start(2, torch::kFloat32));
   Lbfgs optimizer({}, problem.flat);
   const auto stop = run(optimizer, problem, 5).stop;
-  EXPECT_EQ(stop, LbfgsStop::kTooLarge) << reason(stop);
+  EXPECT_EQ(stop, DescentStop::kTooLarge) << reason(stop);
 }
 
 TEST(TrainLbfgs, NotFiniteKeepsTheBestPoint) {
@@ -113,7 +113,7 @@ TEST(TrainLbfgs, NotFiniteKeepsTheBestPoint) {
       if (loss < best) best = loss, best_x = problem.x().clone();
       return loss;
     });
-    EXPECT_EQ(outcome.stop, LbfgsStop::kNotFinite);
+    EXPECT_EQ(outcome.stop, DescentStop::kNotFinite);
     EXPECT_TRUE(torch::equal(problem.x(), best_x)) << good;
     EXPECT_TRUE(good == 0 || outcome.loss == best);
   }
@@ -127,7 +127,7 @@ TEST(TrainLbfgs, PassesOverPointsThatAreNotFinite) {
   LbfgsOptions options;
   options.lr = 100;
   Lbfgs optimizer(options, problem.flat);
-  EXPECT_EQ(run(optimizer, problem, 5).stop, LbfgsStop::kGradient);
+  EXPECT_EQ(run(optimizer, problem, 5).stop, DescentStop::kGradient);
   EXPECT_NEAR(problem.x().item<double>(), 1, 1e-8);
 }
 
@@ -189,12 +189,12 @@ TEST(TrainLbfgs, AStoppedStateStaysStopped) {
 }
 
 TEST(TrainLbfgs, EveryStopHasANameAndASentence) {
-  for (const auto& [stop, name] : config::Names<LbfgsStop>::all) {
-    EXPECT_EQ(config::value_of<LbfgsStop>(name), stop);
+  for (const auto& [stop, name] : config::Names<DescentStop>::all) {
+    EXPECT_EQ(config::value_of<DescentStop>(name), stop);
     EXPECT_GT(reason(stop).size(), 10u);
   }
   const auto stuck = [](Precision precision, const std::string& hint) {
-    return reason(LbfgsStop::kLineSearch, precision).find(hint) !=
+    return reason(DescentStop::kLineSearch, precision).find(hint) !=
            std::string::npos;
   };
   EXPECT_TRUE(stuck(Precision::kTF32, "(fp32 goes further)"));

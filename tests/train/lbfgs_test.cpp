@@ -30,7 +30,7 @@ TEST(TrainLbfgs, QuadraticInAboutAsManyIterationsAsUnknowns) {
     Problem problem(quadratic(n, 10), torch::zeros({n}, torch::kFloat64));
     Lbfgs optimizer({}, problem.flat);
     const auto outcome = run(optimizer, problem, 100);
-    EXPECT_EQ(outcome.stop, LbfgsStop::kGradient);
+    EXPECT_EQ(outcome.stop, DescentStop::kGradient);
     EXPECT_LE(optimizer.iterations(), n + 15);
     EXPECT_LE(outcome.loss, 1e-18);
     EXPECT_TRUE(near(problem.x(), torch::ones({n}), {0, 2e-9}));
@@ -49,7 +49,7 @@ TEST(TrainLbfgs, RosenbrockFromTheUsualStart) {
       for (int k = 0; k < 20; ++k) {
         outcome = optimizer.step(problem.device_closure());
       }
-      EXPECT_EQ(outcome.stop, LbfgsStop::kGradient) << reason(outcome.stop);
+      EXPECT_EQ(outcome.stop, DescentStop::kGradient) << reason(outcome.stop);
       EXPECT_LE(outcome.loss, 1e-16);
       EXPECT_TRUE(near(problem.x(), torch::ones({n}), {0, 1e-8}));
       EXPECT_LE(optimizer.iterations(), n == 2 ? 50 : 150);
@@ -64,14 +64,14 @@ TEST(TrainLbfgs, WhatFloat32HasStoppedGoesOnInFloat64) {
   Problem rough(rosenbrock, far_start(20, torch::kFloat32));
   Lbfgs before(easily, rough.flat);
   const auto stopped = run(before, rough, 100);
-  ASSERT_EQ(stopped.stop, LbfgsStop::kChange);
+  ASSERT_EQ(stopped.stop, DescentStop::kChange);
   EXPECT_GT(stopped.loss, 1e-6);
   Problem fine(rosenbrock, rough.x().to(torch::kFloat64));
   Lbfgs after({}, fine.flat);
   after.restore(before.state());
   EXPECT_EQ(after.iterations(), before.iterations());
   const auto outcome = run(after, fine, 100);
-  EXPECT_EQ(outcome.stop, LbfgsStop::kGradient) << reason(outcome.stop);
+  EXPECT_EQ(outcome.stop, DescentStop::kGradient) << reason(outcome.stop);
   EXPECT_LT(outcome.loss, 1e-16);
 }
 
@@ -139,8 +139,8 @@ TEST(TrainLbfgs, Float32ComesAsNearAsItsRounding) {
     Problem problem(rosenbrock, far_start(n, torch::kFloat32));
     Lbfgs optimizer({}, problem.flat);
     const auto outcome = run(optimizer, problem, 30);
-    EXPECT_NE(outcome.stop, LbfgsStop::kNone);
-    EXPECT_NE(outcome.stop, LbfgsStop::kNotFinite);
+    EXPECT_NE(outcome.stop, DescentStop::kNone);
+    EXPECT_NE(outcome.stop, DescentStop::kNotFinite);
     EXPECT_LE(outcome.loss, 1e-9) << reason(outcome.stop);
     EXPECT_TRUE(near(problem.x(), torch::ones({n}), {0, 1e-4}));
   }
@@ -152,8 +152,8 @@ TEST(TrainLbfgs, Float32GoesOnBelowTheDigitsOfItsLoss) {
                   far_start(20, torch::kFloat32));
   Lbfgs optimizer({}, problem.flat);
   const auto outcome = run(optimizer, problem, 30);
-  EXPECT_NE(outcome.stop, LbfgsStop::kNone);
-  EXPECT_NE(outcome.stop, LbfgsStop::kNotFinite);
+  EXPECT_NE(outcome.stop, DescentStop::kNone);
+  EXPECT_NE(outcome.stop, DescentStop::kNotFinite);
   EXPECT_TRUE(near(problem.x(), torch::ones({20}), {0, 1e-5}))
       << reason(outcome.stop);
   EXPECT_LE(optimizer.evaluations(), 300);

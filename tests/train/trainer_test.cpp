@@ -159,29 +159,34 @@ TEST_F(TrainTrainer, DoesNotWaitForTheDiskUnlessAskedTo) {
   EXPECT_EQ(written("asked"), 6);
 }
 
-TEST_F(TrainTrainer, LbfgsTakesOverFromAdamStopsAndResumesToTheSameBits) {
-  options.optimizer.kind = OptimizerKind::kLbfgs;
+TEST_F(TrainTrainer, FullMethodsTakeOverFromAdamStopAndResumeToTheSameBits) {
   options.optimizer.adam_steps = 3;
   options.lbfgs.iterations = 1;
+  options.broyden.iterations = 1;
+  options.broyden.tolerance_gradient = 1e-4;
   options.batch = 0;
   options.max_steps = 200;
   options.checkpoint_every = 1;
   options.keep_checkpoints = 300;
-  EXPECT_EQ(run("whole"), StopReason::kEarlyStop);  // it is at the minimum
-  const auto expected = newest("whole");
-  EXPECT_LT(expected.state.at("step"), 40);
-  EXPECT_LT(expected.state.at("best").at("value"), 1e-10);
-  for (const int64_t step : {2, 5, 6}) {
-    auto trainer = make();
-    trainer->restore(load_checkpoint(
-        checkpoint_path(folder / "whole" / "checkpoints", step)));
-    run(*trainer, "again");
-    const auto got = newest("again");
-    EXPECT_EQ(got.state.at("step"), expected.state.at("step"));
-    for (const auto& [name, value] : expected.model) {
-      EXPECT_TRUE(torch::equal(got.model.at(name), value)) << name;
+  for (const auto kind : {OptimizerKind::kLbfgs, OptimizerKind::kBroyden}) {
+    options.optimizer.kind = kind;
+    const std::string whole = config::name_of(kind);
+    EXPECT_EQ(run(whole), StopReason::kEarlyStop);  // it is at the minimum
+    const auto expected = newest(whole);
+    EXPECT_LT(expected.state.at("step"), 40);
+    EXPECT_LT(expected.state.at("best").at("value"), 1e-7);
+    for (const int64_t step : {2, 5, 6}) {
+      auto trainer = make();
+      trainer->restore(load_checkpoint(
+          checkpoint_path(folder / whole / "checkpoints", step)));
+      run(*trainer, "again");
+      const auto got = newest("again");
+      EXPECT_EQ(got.state.at("step"), expected.state.at("step"));
+      for (const auto& [name, value] : expected.model) {
+        EXPECT_TRUE(torch::equal(got.model.at(name), value)) << name;
+      }
+      fs::remove_all(folder / "again");
     }
-    fs::remove_all(folder / "again");
   }
 }
 

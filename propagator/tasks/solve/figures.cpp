@@ -145,8 +145,8 @@ void Solve::draw_curves(const Answer& answer, report::Report& report) {
           {"readings", report::numbers(read.points.select(1, 0)),
            report::numbers(read.values), report::Series::Style::kPoints});
     }
-    report.figure("field-" + fields[f], plot,
-                  fmt::format("{} along {}.", fields[f], along.label));
+    report.lead("field-" + fields[f], plot,
+                fmt::format("{} along {}.", fields[f], along.label));
   }
   report::LinePlot left{.title = "Residual of the equations",
                         .x = {.label = along.label},
@@ -213,7 +213,7 @@ void Solve::draw_maps(const Answer& answer, const SolvePlane& plane,
     figure.rows =
         FieldPanels{fields[f], maps, number, places, dots_of(read, plane)}
             .fields();
-    report.figure(
+    report.lead(
         "field-" + fields[f], figure,
         fmt::format("{} {}.{}", fields[f], over, remark_on(read, plane)));
   }

@@ -211,6 +211,10 @@ Evaluation Solve::present(json numbers) const {
   if (numbers.contains("relative_l2")) {
     evaluation.metrics = {{kRelativeL2, numbers.at("relative_l2")},
                           {kRelativeL1, numbers.at("relative_l1")}};
+    const double error = numbers.at("relative_l2");
+    evaluation.headline =
+        fmt::format("The solution is off by {:.2g}\u00a0% of the {} one.",
+                    100 * error, truth_name());
   }
   evaluation.metrics.push_back({kResidual, numbers.at("residual")});
   const auto fields = numbers.value("fields", json::object());

@@ -95,9 +95,9 @@ std::vector<config::UnusedOption> Solve::unused_options() const {
                       "ones are the same"});
   }
   if (model_options_->is_fitted()) {
-    for (const char* key :
-         {"train.epochs", "train.max_steps", "train.batch", "train.clip",
-          "schedule.", "optimizer.", "lbfgs."}) {
+    for (const char* key : {"train.epochs", "train.max_steps", "train.batch",
+                            "train.clip", "schedule.", "optimizer.", "lbfgs.",
+                            "broyden.", "levenberg_marquardt."}) {
       unused.push_back(
           {key, fmt::format("{} is fitted, not trained", model_name_)});
     }
@@ -119,7 +119,9 @@ std::vector<config::UnusedOption> Solve::unused_options() const {
 
 std::vector<std::string> Solve::foreign_keys() const {
   if (!model_options_->is_fitted()) return {};
-  return {"train.", "schedule.", "optimizer.", "lbfgs.", "points.", "loss."};
+  return {"train.",  "schedule.", "optimizer.",
+          "lbfgs.",  "broyden.",  "levenberg_marquardt.",
+          "points.", "loss."};
 }
 
 std::vector<std::string> Solve::inspect() {
@@ -213,6 +215,18 @@ int64_t Solve::size(data::Split split) const {
 train::Loss Solve::loss(torch::nn::Module& model, data::Split split,
                         const Tensor& positions) {
   return loss_.at(model, points_, split, positions);
+}
+
+train::LeastSquares Solve::least_squares(torch::nn::Module& model,
+                                         const Tensor* flat) {
+  if (windows().tokens > 1 || derivatives_ != pde::Derivatives::kHonest) {
+    throw ConfigError(
+        "optimizer.kind",
+        "levenberg_marquardt needs a network that takes each point by itself, "
+        "with honest derivatives",
+        "set model.name=pinn or siren, and derivatives=honest");
+  }
+  return loss_.least_squares(as_field_net(model), points_, flat);
 }
 
 namespace {

@@ -47,6 +47,8 @@ class Solve : public Task, public Drawing {
   int64_t size(data::Split split) const override;
   train::Loss loss(torch::nn::Module& model, data::Split split,
                    const torch::Tensor& positions) override;
+  train::LeastSquares least_squares(torch::nn::Module& model,
+                                    const torch::Tensor* flat) override;
   bool data_on_device() const override { return true; }
   train::NamedTensors learned() const override { return loss_.learned(); }
   // Weights of the loss were the model's once.

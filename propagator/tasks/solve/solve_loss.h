@@ -55,6 +55,10 @@ class SolveLoss {
   // At all points of the split, or at `positions` among them.
   train::Loss at(torch::nn::Module& model, const SolvePoints& points,
                  data::Split split, const torch::Tensor& positions);
+  // The same of all training points as a sum of squares (train/trainable.h).
+  train::LeastSquares least_squares(models::FieldNet& model,
+                                    const SolvePoints& points,
+                                    const torch::Tensor* flat) const;
   // Counts points and balances weights where it is time to.
   void begin_step(models::FieldNet& model, const SolvePoints& points,
                   int64_t step);

@@ -3,6 +3,9 @@
 #include <cmath>
 
 #include "propagator/core/error.h"
+#include "propagator/models/pinn.h"
+#include "propagator/models/siren.h"
+#include "propagator/train/flat_parameters.h"
 #include "tasks/training.h"
 #include "testing.h"
 
@@ -24,6 +27,66 @@ class TasksSolveLoss : public ::testing::Test {
                            .conditions = {"on x=0: u = 0", "on y=1: u_y = x"}});
   const SolveConditions conditions{problem, HardConstraints::kYes};
 };
+
+// Its squares are the loss, and 2 Jᵀ r its gradient, with every kind of
+// condition learned.
+TEST_F(TasksSolveLoss, LeastSquaresAreTheLoss) {
+  const auto problem = pde::Problem::parse(
+      {.domain = {"x in [0, 1]", "t in [0, 1]"},
+       .fields = {"u", "v"},
+       .equations = {"u_t + u*v_x = 0.1*u_xx", "v_t + v_xxx = u^2"},
+       .conditions = {"at t=0: u = sin(pi*x)", "at t=0: v = x", "on x=0: u = 0",
+                      "on x=1: u_x = t", "periodic x: v"}});
+  const SolveConditions learned(problem, HardConstraints::kNo);
+  SolveLoss loss(problem, learned,
+                 {.equation = 2, .initial = 30, .boundary = 5});
+  loss.prepare(pde::Derivatives::kHonest, 0, kDouble);
+  const SolvePoints points(problem, learned, {.per_axis = 9}, {}, 0, 0,
+                           kDouble);
+  models::PinnOptions pinn;
+  pinn.width = 12;
+  models::SirenOptions siren;
+  siren.width = 10;
+  const auto options =
+      std::initializer_list<const models::FieldNetOptions*>{&pinn, &siren};
+  for (const auto* one : options) {
+    const auto net = one->make({{0, 0}, {1, 1}, 2, 1});
+    net->initialise(3);
+    net->to(torch::kFloat64);
+    train::FlatParameters flat(*net);
+    const auto all = loss.at(*net, points, data::Split::kTrain,
+                             torch::arange(81, torch::kInt64));
+    flat.add_gradient_of(all.total, 1);
+    const auto squares = loss.least_squares(*net, points, &flat.values());
+    const auto& r = squares.residuals;
+    EXPECT_EQ(r.numel(), 2 * 81 + 5 * 9);
+    EXPECT_NEAR(r.dot(r).item<double>(), all.total.item<double>(),
+                1e-12 * all.total.item<double>());
+    const auto gradient = 2 * squares.jacobian.mv(r);
+    const double size = gradient.abs().max().item<double>();
+    EXPECT_TRUE(testing::near(gradient, flat.gradients(), {0, 1e-12 * size}));
+    const auto alone = loss.least_squares(*net, points, nullptr);
+    EXPECT_TRUE(testing::near(alone.residuals, r, {0, 1e-12 * size}));
+    EXPECT_FALSE(alone.jacobian.defined());
+  }
+}
+
+TEST_F(TasksSolveLoss, LeastSquaresOfOthersAreRefused) {
+  const auto net = models::field_nets()
+                       .at("spformer-small")
+                       .options()
+                       ->make({{0, 0}, {1, 1}, 1, -1});
+  net->to(torch::kFloat64);
+  train::FlatParameters flat(*net);
+  for (const auto balance :
+       {pde::Balance::kFixed, pde::Balance::kUncertainty}) {
+    auto one = loss({.balance = balance});
+    one.prepare(pde::Derivatives::kHonest, 0, kDouble);
+    const SolvePoints points(problem, conditions, {.per_axis = 4}, {}, 0, 0,
+                             kDouble);
+    EXPECT_THROW(one.least_squares(*net, points, &flat.values()), ConfigError);
+  }
+}
 
 // Σ (w_n m_n - log w_n) over the terms' mean squares m_n, with the weights of
 // the configuration at first.
