@@ -4,6 +4,7 @@
 // machines have 2.x, and the code above compiles against both.
 
 #include <ATen/autocast_mode.h>
+#include <c10/util/Exception.h>
 #include <torch/version.h>
 
 namespace propagator {
@@ -16,6 +17,11 @@ inline void set_autocast(torch::Device device, bool on) {
   at::autocast::set_autocast_enabled(device.type(), on);
   at::autocast::set_autocast_dtype(device.type(), torch::kBFloat16);
 }
+
+struct NoWarnings : c10::WarningHandler {
+  void process(const c10::Warning&) override {}
+};
+using WarningScope = c10::WarningUtils::WarningHandlerGuard;
 #else
 inline bool autocast_enabled(torch::Device device) {
   return device.is_cpu() ? at::autocast::is_cpu_enabled()
@@ -30,7 +36,20 @@ inline void set_autocast(torch::Device device, bool on) {
     at::autocast::set_autocast_gpu_dtype(torch::kBFloat16);
   }
 }
+
+struct NoWarnings : c10::WarningHandler {
+  void process(const c10::SourceLocation&, const std::string&,
+               bool /*verbatim*/) override {}
+};
+using WarningScope = c10::Warning::WarningHandlerGuard;
 #endif
+
+// While it lives libtorch prints no warnings of this thread's work.
+class SilentWarnings {
+ private:
+  NoWarnings none_;
+  WarningScope scope_{&none_};
+};
 
 inline bool onednn_is_on() { return at::globalContext().userEnabledMkldnn(); }
 inline void set_onednn(bool on) {

@@ -5,6 +5,7 @@
 #include <cmath>
 #include <limits>
 
+#include "propagator/kernels/gelu.h"
 #include "propagator/kernels/set/set_attention.h"
 #include "propagator/nn/attention_bias.h"
 #include "propagator/nn/linear.h"
@@ -74,14 +75,23 @@ Tensor SpaceTimeBlockImpl::rotated_heads(const Tensor& x,
       .to(x.scalar_type());
 }
 
+void SpaceTimeBlockImpl::show_space(const Tensor& q, const Tensor& k,
+                                    int64_t frames) const {
+  const double scale = 1 / std::sqrt(static_cast<double>(q.size(-1)));
+  const auto scores = torch::einsum("bhd,bshd->bhs",
+                                    {q.select(1, observer_->patch) * scale, k});
+  observer_->space(
+      torch::softmax(scores, -1).unflatten(0, {-1, frames}));  // (B, T, H, S)
+}
+
 Tensor SpaceTimeBlockImpl::over_space(const Tensor& x, const Tensor& angles) {
   const auto parts =
       apply_linear(space_qkv_, x.flatten(0, 1)).chunk(3, -1);  // (B T, S, C)
   const auto by = angles.unsqueeze(1);                         // (S, 1, D / 2)
+  const auto q = rotated_heads(parts[0], by), k = rotated_heads(parts[1], by);
+  if (observer_) show_space(q, k, x.size(1));
   const auto mixed = kernels::set_attention(
-      torch::cat({rotated_heads(parts[0], by).flatten(-2),
-                  rotated_heads(parts[1], by).flatten(-2), parts[2]},
-                 -1),
+      torch::cat({q.flatten(-2), k.flatten(-2), parts[2]}, -1),
       {.heads = options_.heads, .wanted = x.size(2)});
   return apply_linear(space_output_, mixed).view(x.sizes());
 }
@@ -115,6 +125,7 @@ Tensor SpaceTimeBlockImpl::over_time(const Tensor& x, const Tensor& angles,
   }
   // Autocast widens a softmax.
   const auto weights = torch::softmax(scores, -1).to(v.scalar_type());
+  if (observer_) observer_->time(weights.select(2, observer_->patch));
   const auto mixed = torch::matmul(weights.unsqueeze(-2),
                                    windows_of(after_zeros(v, missing), window))
                          .squeeze(-2)
@@ -122,12 +133,42 @@ Tensor SpaceTimeBlockImpl::over_time(const Tensor& x, const Tensor& angles,
   return apply_linear(time_output_, mixed);
 }
 
+// Queries of all frames, keys and values of the given ones.
+Tensor SpaceTimeBlockImpl::over_given(const Tensor& x, const Tensor& angles) {
+  const int64_t width = x.size(-1), given = options_.given;
+  const auto& weight = time_qkv_->weight;
+  const auto known =
+      torch::linear(x.narrow(1, 0, given), weight.narrow(0, width, 2 * width))
+          .chunk(2, -1);
+  const auto by = angles.unsqueeze(1).unsqueeze(1);  // (T, 1, 1, D / 2)
+  const auto by_patch = [](const Tensor& all) {      // (B, S, H, T, D)
+    return all.permute({0, 2, 3, 1, 4});
+  };
+  const auto q =
+      by_patch(rotated_heads(torch::linear(x, weight.narrow(0, 0, width)), by));
+  const auto k = by_patch(rotated_heads(known[0], by.narrow(0, 0, given)));
+  const auto v = by_patch(known[1].unflatten(-1, {options_.heads, -1}));
+  const double scale = 1 / std::sqrt(static_cast<double>(q.size(-1)));
+  const auto scores = torch::matmul(q * scale, k.transpose(-1, -2));
+  const auto weights =
+      torch::softmax(scores, -1).to(v.scalar_type());  // (B, S, H, T, given)
+  if (observer_) {
+    observer_->time(weights.select(1, observer_->patch).transpose(1, 2));
+  }
+  const auto mixed =
+      torch::matmul(weights, v).permute({0, 3, 1, 2, 4}).flatten(-2);
+  return apply_linear(time_output_, mixed);
+}
+
 Tensor SpaceTimeBlockImpl::forward(const Tensor& x,
                                    const SpaceTimeAngles& angles,
                                    FrameCache* cache) {
   const auto y = x + over_space(apply_norm(norm1_, x), angles.space);
-  const auto z = y + over_time(apply_norm(norm2_, y), angles.time, cache);
-  return z + apply_linear(linear2_, torch::gelu(apply_linear(
+  const auto normed = apply_norm(norm2_, y);
+  const auto z =
+      y + (options_.given > 0 ? over_given(normed, angles.time)
+                              : over_time(normed, angles.time, cache));
+  return z + apply_linear(linear2_, kernels::gelu(apply_linear(
                                         linear1_, apply_norm(norm3_, z))));
 }
 

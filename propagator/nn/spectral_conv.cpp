@@ -1,57 +1,64 @@
 #include "propagator/nn/spectral_conv.h"
 
 #include <fmt/ranges.h>
-#include <torch/fft.h>
 #include <torch/types.h>
 #include <torch/utils.h>
 
-#include <numeric>
+#include <numbers>
 #include <stdexcept>
+
+#include "propagator/kernels/axis_product.h"
+#include "propagator/kernels/mode_product.h"
 
 namespace propagator::nn {
 namespace {
 
 using torch::Tensor;
 
-// m of an axis and -m of an axis that has both signs.
-Tensor kept_of(Tensor spectrum, const std::vector<int64_t>& modes) {
-  const auto axes = std::ssize(modes);
-  for (int64_t d = 1; d <= axes; ++d) {
-    const int64_t m = modes[static_cast<size_t>(d - 1)];
-    const auto low = spectrum.narrow(d, 0, m);
-    spectrum =
-        d == axes
-            ? low
-            : torch::cat({low, spectrum.narrow(d, spectrum.size(d) - m, m)}, d);
-  }
-  return spectrum;
+// 2π k j / n, (n, K), of nodes j and frequencies k.
+Tensor angles(int64_t nodes, const Tensor& frequencies) {
+  const auto at = torch::arange(nodes, torch::kFloat64);
+  // The remainder first: large products would cost digits.
+  const auto turns = torch::outer(at, frequencies).remainder(nodes) / nodes;
+  return 2 * std::numbers::pi * turns;
 }
 
-// The inverse: zeros between m and -m, and behind the last axis' m, to so many.
-Tensor with_zeros(Tensor kept, const std::vector<int64_t>& modes,
-                  const std::vector<int64_t>& sizes) {
-  const auto axes = std::ssize(modes);
-  for (int64_t d = 1; d <= axes; ++d) {
-    const int64_t m = modes[static_cast<size_t>(d - 1)];
-    auto shape = kept.sizes().vec();
-    shape[static_cast<size_t>(d)] =
-        sizes[static_cast<size_t>(d - 1)] - kept.size(d);
-    std::vector<Tensor> parts{kept.narrow(d, 0, m),
-                              torch::zeros(shape, kept.options())};
-    if (d < axes) parts.push_back(kept.narrow(d, m, m));
-    kept = torch::cat(parts, d);
-  }
-  return kept;
+// Real numbers along the last axis to frequencies 0 … m-1: (2 m, n), real parts
+// first.
+Tensor of_real(int64_t nodes, int64_t modes) {
+  const auto a = angles(nodes, torch::arange(modes, torch::kFloat64)).t();
+  return torch::cat({a.cos(), -a.sin()});
 }
 
-// Along the last axis. Its frequency 0 is real in the spectrum of a real field;
-// libraries differ in what they make of another.
-Tensor real_inverse(const Tensor& spectrum, int64_t axis, int64_t nodes) {
-  const auto mean = torch::real(spectrum.narrow(axis, 0, 1));
-  const auto rest = spectrum.narrow(axis, 1, spectrum.size(axis) - 1);
-  return torch::fft::irfft(
-      torch::cat({torch::complex(mean, torch::zeros_like(mean)), rest}, axis),
-      nodes, axis);
+// The inverse, (n, 2 m): frequencies above 0 stand for their conjugates too.
+Tensor to_real(int64_t nodes, int64_t modes) {
+  const auto k = torch::arange(modes, torch::kFloat64);
+  const auto weight = torch::where(k > 0, 2, torch::ones_like(k)) / nodes;
+  const auto a = angles(nodes, k);
+  return torch::cat({a.cos() * weight, -a.sin() * weight}, 1);
+}
+
+// Frequencies along another axis, 0 … m-1 and -m … -1.
+Tensor both_signs(int64_t modes) {
+  return torch::cat({torch::arange(modes, torch::kFloat64),
+                     torch::arange(-modes, 0, torch::kFloat64)});
+}
+
+// Multiplication of pairs (part, n) with a complex matrix to pairs (n', part),
+// or with `parts_last` of pairs (n, part) to pairs (part, n'): of those from
+// the first to the second, (2 n', 2 n).
+Tensor as_real(const Tensor& c, const Tensor& s, bool parts_last) {
+  // (part', n', part, n): the real part of (c + i s)(a + i b) is c a - s b.
+  const auto both =
+      torch::stack({torch::stack({c, -s}, 1), torch::stack({s, c}, 1)});
+  const auto order =
+      parts_last ? both.permute({0, 1, 3, 2}) : both.permute({1, 0, 2, 3});
+  return order.reshape({2 * c.size(0), 2 * c.size(1)});
+}
+
+// The matrix along an axis behind so many numbers, and in front of so many.
+Tensor along(const Tensor& x, int64_t before, const Tensor& matrix) {
+  return kernels::axis_product(matrix, x.reshape({before, matrix.size(1), -1}));
 }
 
 }  // namespace
@@ -64,37 +71,69 @@ SpectralConvImpl::SpectralConvImpl(const SpectralConvOptions& options)
       "weight", torch::zeros({kept / 2, options.in, options.out, 2}));
 }
 
+std::vector<SpectralConvImpl::Waves> SpectralConvImpl::waves_on(
+    const std::vector<int64_t>& nodes) {
+  const std::lock_guard lock(last_);
+  // They are kept for calls that may want gradients.
+  const c10::InferenceMode ordinary(false);
+  const auto options = weight_.detach().options();
+  if (nodes == nodes_ && waves_[0].to.device() == options.device() &&
+      waves_[0].to.scalar_type() == weight_.scalar_type()) {
+    return waves_;
+  }
+  waves_.clear();
+  for (size_t d = 0; d < nodes.size(); ++d) {
+    const int64_t n = nodes[d], m = options_.modes[d];
+    Waves waves{of_real(n, m), to_real(n, m)};
+    if (d + 1 < nodes.size()) {
+      const auto a = angles(n, both_signs(m));
+      waves = {as_real(a.cos().t(), -a.sin().t(), /*parts_last=*/true),
+               as_real(a.cos(), a.sin(), /*parts_last=*/false) / n};
+    }
+    waves_.push_back({waves.to.to(options), waves.back.to(options)});
+  }
+  nodes_ = nodes;
+  return waves_;
+}
+
 Tensor SpectralConvImpl::forward(const Tensor& x) {
   const auto& modes = options_.modes;
   const auto axes = std::ssize(modes);
   const bool fits = x.dim() == axes + 2 && x.size(-1) == options_.in;
+  std::vector<int64_t> nodes;
   for (int64_t d = 0; d < axes; ++d) {
-    if (fits && x.size(d + 1) >= 2 * modes[static_cast<size_t>(d)]) continue;
+    if (fits && x.size(d + 1) >= 2 * modes[static_cast<size_t>(d)]) {
+      nodes.push_back(x.size(d + 1));
+      continue;
+    }
     throw std::invalid_argument(fmt::format(
         "[spectral_conv] expected cases on {} axes of twice ({}) nodes or more "
         "and {} channels, got ({})",
         axes, fmt::join(modes, ", "), options_.in, fmt::join(x.sizes(), ", ")));
   }
-  std::vector<int64_t> all(modes.size()), sizes;
-  std::iota(all.begin(), all.end(), 1);
-  auto spectrum = torch::fft::rfftn(x.to(weight_.scalar_type()),
-                                    at::OptionalIntArrayRef(), all);
-  for (const int64_t d : all) sizes.push_back(spectrum.size(d));
-  const auto kept = kept_of(spectrum, modes);
-  auto shape = kept.sizes().vec();
-  shape.back() = options_.out;
-  // (K, B, in) · (K, in, out)
-  const auto mixed =
-      torch::bmm(kept.reshape({x.size(0), -1, options_.in}).transpose(0, 1),
-                 torch::view_as_complex(weight_))
-          .transpose(0, 1)
-          .reshape(shape);
-  spectrum = with_zeros(mixed, modes, sizes);
-  all.pop_back();
-  if (!all.empty()) {
-    spectrum = torch::fft::ifftn(spectrum, at::OptionalIntArrayRef(), all);
+  const auto waves = waves_on(nodes);
+  // Axis by axis from the last, (B, n_1, …, n_D, in) → (B, n_1, …, 2, m_D, in)
+  // → … (B, 2, k…, in): parts stand before the frequencies there are already.
+  int64_t before = x.size(0);
+  for (const int64_t n : nodes) before *= n;
+  auto spectrum = x.to(weight_.scalar_type());
+  for (int64_t d = axes - 1; d >= 0; --d) {
+    before /= nodes[static_cast<size_t>(d)];
+    spectrum = along(spectrum, before, waves[static_cast<size_t>(d)].to);
   }
-  return real_inverse(spectrum, axes, x.size(axes));
+  // Each frequency's (B, in) · (in, out).
+  const int64_t cases = x.size(0), kept = weight_.size(0);
+  const auto parts_last =
+      spectrum.reshape({cases, 2, kept, options_.in}).permute({2, 0, 3, 1});
+  spectrum = kernels::mode_product(parts_last.contiguous(), weight_)
+                 .permute({1, 3, 0, 2});
+  for (int64_t d = 0; d < axes; ++d) {
+    spectrum = along(spectrum, before, waves[static_cast<size_t>(d)].back);
+    before *= nodes[static_cast<size_t>(d)];
+  }
+  auto shape = x.sizes().vec();
+  shape.back() = options_.out;
+  return spectrum.reshape(shape);
 }
 
 }  // namespace propagator::nn

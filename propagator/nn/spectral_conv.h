@@ -3,6 +3,7 @@
 #include <torch/nn/module.h>
 #include <torch/nn/pimpl.h>
 
+#include <mutex>
 #include <vector>
 
 namespace propagator::nn {
@@ -20,6 +21,10 @@ struct SpectralConvOptions {
 // frequencies are the conjugates (Re': of a real field). (B, n_1, …, n_D, in) →
 // (B, n_1, …, n_D, out), for every grid of n ≥ 2 m nodes along each axis: the
 // weights do not know it. There are 2 · 2^(D-1) Π m · in · out of them.
+//
+// Since few frequencies are kept, the transforms are products with the n × 2m
+// numbers e^{-2πi k j / n} of each axis (kernels/axis_product.h): fewer and
+// larger pieces of work than fast transforms of everything.
 class SpectralConvImpl : public torch::nn::Module {
  public:
   explicit SpectralConvImpl(const SpectralConvOptions& options);
@@ -27,8 +32,19 @@ class SpectralConvImpl : public torch::nn::Module {
   torch::Tensor forward(const torch::Tensor& x);
 
  private:
+  // Of an axis: to its kept frequencies and back, real matrices.
+  struct Waves {
+    torch::Tensor to, back;
+  };
+  // For a grid, which is seldom another than that of the last call; several
+  // threads may ask at once.
+  std::vector<Waves> waves_on(const std::vector<int64_t>& nodes);
+
   SpectralConvOptions options_;
   torch::Tensor weight_;  // R: (2 m_1, …, m_D as one, in, out, 2)
+  std::mutex last_;       // guards what is kept of the last call
+  std::vector<int64_t> nodes_;
+  std::vector<Waves> waves_;
 };
 TORCH_MODULE(SpectralConv);
 

@@ -1,5 +1,6 @@
 #include "propagator/kernels/affine_flow.h"
 
+#include <fmt/format.h>
 #include <torch/autograd.h>
 #include <torch/utils.h>
 
@@ -43,7 +44,7 @@ Flow flow_of(int64_t rows, int64_t variables, int64_t given, int64_t width,
             {}};
   for (int64_t m = 0; m < maps; ++m) {
     const auto name = [&](const char* what, int64_t n) {
-      return what + std::to_string(100 * m + n);
+      return fmt::format("{}{}", what, 100 * m + n);
     };
     FlowMapWeights map{0.3 * random({variables}, name("shift", 0)),
                        0.3 * random({variables}, name("scale", 0)),

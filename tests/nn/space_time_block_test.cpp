@@ -16,9 +16,9 @@ using torch::Tensor;
 
 constexpr int64_t kWidth = 8, kHeads = 2, kMemory = 3;
 
-SpaceTimeBlock made_block() {
+SpaceTimeBlock made_block(int64_t given = 0) {
   SpaceTimeBlock block(SpaceTimeBlockOptions{
-      .width = kWidth, .heads = kHeads, .memory = kMemory});
+      .width = kWidth, .heads = kHeads, .memory = kMemory, .given = given});
   block->to(torch::kFloat64);
   const torch::NoGradGuard no_grad;
   for (auto& item : block->named_parameters()) {
@@ -42,12 +42,15 @@ Tensor turned(const Tensor& x, const Tensor& angles) {
          torch::polar(torch::ones_like(angles), angles);
 }
 
-// Of one head of one sequence (T, 3 D): what the last `asked` tokens get.
-Tensor mixed(const Tensor& qkv, const Tensor& angles, int64_t asked) {
+// Of one head of one sequence (T, 3 D): what the last `asked` tokens get, from
+// all or from the others alone.
+Tensor mixed(const Tensor& qkv, const Tensor& angles, int64_t asked,
+             bool others) {
   const auto parts = qkv.chunk(3, -1);
   const auto q = turned(parts[0], angles).narrow(0, qkv.size(0) - asked, asked);
   const auto k = turned(parts[1], angles);
-  const auto scores = torch::real(torch::matmul(q, k.conj().t()));
+  auto scores = torch::real(torch::matmul(q, k.conj().t()));
+  if (others) scores.narrow(1, qkv.size(0) - asked, asked).fill_(-1e300);
   const double depth = static_cast<double>(parts[0].size(1));
   return torch::matmul(torch::softmax(scores / std::sqrt(depth), -1), parts[2]);
 }
@@ -55,8 +58,8 @@ Tensor mixed(const Tensor& qkv, const Tensor& angles, int64_t asked) {
 // The block as its definition has it: sequence by sequence, head by head.
 class PlainBlock {
  public:
-  explicit PlainBlock(const SpaceTimeBlock& block)
-      : w_(block->named_parameters()) {}
+  explicit PlainBlock(const SpaceTimeBlock& block, int64_t given = 0)
+      : given_(given), w_(block->named_parameters()) {}
 
   Tensor operator()(const Tensor& x, const SpaceTimeAngles& angles) const {
     auto y = x.clone();
@@ -72,12 +75,11 @@ class PlainBlock {
     for (int64_t b = 0; b < x.size(0); ++b) {
       for (int64_t s = 0; s < x.size(2); ++s) {
         for (int64_t t = 0; t < x.size(1); ++t) {
-          const int64_t first = std::max<int64_t>(0, t + 1 - kMemory);
-          const int64_t count = t + 1 - first;
-          const auto seen = time[b].select(1, s).narrow(0, first, count);
-          z[b][t][s] +=
-              torch::matmul(heads(seen, angles.time.narrow(0, first, count), 1),
-                            w_["time_output.weight"].t())[0];
+          const auto seen = seen_by(t);
+          z[b][t][s] += torch::matmul(
+              heads(time[b].select(1, s).index_select(0, seen),
+                    angles.time.index_select(0, seen), 1, given_ > 0),
+              w_["time_output.weight"].t())[0];
         }
       }
     }
@@ -88,6 +90,13 @@ class PlainBlock {
   }
 
  private:
+  // Frames that frame t attends to over time, and itself, the last.
+  Tensor seen_by(int64_t t) const {
+    if (given_ == 0) {
+      return torch::arange(std::max<int64_t>(0, t + 1 - kMemory), t + 1);
+    }
+    return torch::cat({torch::arange(given_), torch::tensor({t})});
+  }
   Tensor norm(const Tensor& x, const std::string& name) const {
     const auto mean = x.mean(-1, true);
     const auto variance = (x - mean).square().mean(-1, true);
@@ -99,14 +108,16 @@ class PlainBlock {
     return torch::matmul(x, w_[name].t())
         .unflatten(-1, {3, kHeads, kWidth / kHeads});
   }
-  static Tensor heads(const Tensor& all, const Tensor& angles, int64_t asked) {
+  static Tensor heads(const Tensor& all, const Tensor& angles, int64_t asked,
+                      bool others = false) {
     std::vector<Tensor> each;
     for (int64_t h = 0; h < kHeads; ++h) {
-      each.push_back(mixed(all.select(2, h).flatten(1), angles, asked));
+      each.push_back(mixed(all.select(2, h).flatten(1), angles, asked, others));
     }
     return torch::cat(each, -1);
   }
 
+  int64_t given_;
   torch::OrderedDict<std::string, Tensor> w_;
 };
 
@@ -117,6 +128,30 @@ TEST(NnSpaceTimeBlock, IsWhatItsDefinitionSays) {
   const auto angles = angles_of(5, 6);
   EXPECT_TRUE(near(block(x, angles, nullptr), PlainBlock(block)(x, angles),
                    {1e-10, 1e-11}));
+}
+
+// Of a block mask, with one given frame, some and all.
+TEST(NnSpaceTimeBlock, AttendsToGivenFramesAsItsDefinitionSays) {
+  const torch::NoGradGuard no_grad;
+  const auto x = random({2, 5, 6, kWidth}, "x");
+  const auto angles = angles_of(5, 6);
+  for (const int64_t given : {1, 3, 5}) {
+    auto block = made_block(given);
+    EXPECT_TRUE(near(block(x, angles, nullptr),
+                     PlainBlock(block, given)(x, angles), {1e-10, 1e-11}));
+    auto hidden = x.clone();
+    hidden.slice(1, given).fill_(std::nan(""));
+    EXPECT_TRUE(torch::equal(block(hidden, angles, nullptr).narrow(1, 0, given),
+                             block(x, angles, nullptr).narrow(1, 0, given)));
+  }
+}
+
+TEST(NnSpaceTimeBlock, GradientsThroughGivenFramesAreRight) {
+  auto block = made_block(2);
+  const auto angles = angles_of(4, 3);
+  EXPECT_TRUE(testing::gradient_is_right(
+      [&](const Tensor& x) { return block(x, angles, nullptr).square().sum(); },
+      random({1, 4, 3, kWidth}, "x")));
 }
 
 // However the frames come, and however many there are at a time.
@@ -181,6 +216,58 @@ TEST(NnSpaceTimeBlock, GradientsAreRight) {
 
 TEST(NnSpaceTimeBlock, HasAsManyParametersAsItSays) {
   EXPECT_EQ(parameter_count(*made_block()), 16 * kWidth * kWidth + 11 * kWidth);
+}
+
+// What a patch gets is the values of others times the weights that are shown.
+TEST(NnSpaceTimeBlock, ShowsTheWeightsItUses) {
+  const int64_t frames = 4, patches = 5, patch = 2;
+  const auto x = random({2, frames, patches, kWidth}, "x");
+  const auto angles = angles_of(frames, patches);
+  for (const bool space : {true, false}) {
+    auto block = made_block();
+    const torch::NoGradGuard no_grad;
+    auto all = block->named_parameters();
+    for (const char* name : {"linear2.weight", "linear2.bias"}) {
+      all[name].zero_();
+    }
+    all[space ? "time_output.weight" : "space_output.weight"].zero_();
+    Tensor weights;  // (B, T, H, n)
+    const auto ignore = [](const Tensor&) {};
+    const auto keep = [&](const Tensor& shown) { weights = shown; };
+    SpaceTimeObserver observer{.patch = patch, .space = ignore, .time = ignore};
+    (space ? observer.space : observer.time) = keep;
+    block->observe(observer);
+    const auto got = (block->forward(x, angles) - x).select(2, patch);
+    const std::string name = space ? "norm1" : "norm2",
+                      qkv = space ? "space_qkv" : "time_qkv",
+                      output = space ? "space_output" : "time_output";
+    const auto normed = torch::layer_norm(x, {kWidth}, all[name + ".weight"],
+                                          all[name + ".bias"]);
+    const auto v = torch::matmul(normed, all[qkv + ".weight"].t())
+                       .chunk(3, -1)[2]
+                       .unflatten(-1, {kHeads, -1});  // (B, T, S, H, D)
+    Tensor mix =
+        torch::zeros({2, frames, kHeads, kWidth / kHeads}, torch::kFloat64);
+    if (space) {
+      mix = torch::einsum("bths,btshd->bthd", {weights, v});
+    } else {
+      for (int64_t t = 0; t < frames; ++t) {
+        for (int64_t back = 0; back < kMemory; ++back) {
+          const auto weight =
+              weights.select(1, t).select(-1, kMemory - 1 - back);  // (B, H)
+          if (back > t) {
+            EXPECT_EQ(weight.abs().max().item<double>(), 0);
+            continue;
+          }
+          mix.select(1, t) +=
+              weight.unsqueeze(-1) * v.select(1, t - back).select(1, patch);
+        }
+      }
+    }
+    EXPECT_TRUE(
+        near(got, torch::matmul(mix.flatten(-2), all[output + ".weight"].t()),
+             testing::kFloat64));
+  }
 }
 
 }  // namespace

@@ -1,10 +1,13 @@
 #include "propagator/nn/spectral_conv.h"
 
+#include <fmt/format.h>
 #include <torch/utils.h>
 
+#include <atomic>
 #include <cmath>
 #include <numbers>
 #include <numeric>
+#include <thread>
 
 #include "propagator/nn/init.h"
 #include "testing.h"
@@ -181,6 +184,25 @@ TEST(NnSpectralConv, SaysWhatDoesNotFit) {
               std::string::npos)
         << message;
   }
+}
+
+// Each call has its own grid's waves, whoever calls beside it.
+TEST(NnSpectralConv, IsAppliedFromSeveralThreadsOnGridsOfTheirOwn) {
+  auto layer = made_convolution(2, 2, {2});
+  std::atomic<int> same = 0;
+  std::vector<std::thread> threads;
+  for (int n = 0; n < 3; ++n) {
+    const auto x = random({1, 6 + n, 2}, fmt::format("x{}", n));
+    const auto expected = layer->forward(x).detach();
+    threads.emplace_back([&, x, expected] {
+      const torch::NoGradGuard no_grad;
+      for (int k = 0; k < 100; ++k) {
+        same += torch::equal(layer->forward(x), expected);
+      }
+    });
+  }
+  for (auto& thread : threads) thread.join();
+  EXPECT_EQ(same, 300);
 }
 
 }  // namespace

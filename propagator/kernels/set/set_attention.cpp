@@ -2,6 +2,7 @@
 
 #include <ATen/Dispatch.h>
 #include <ATen/Parallel.h>
+#include <ATen/record_function.h>
 #include <torch/csrc/autograd/custom_function.h>
 
 #include <array>
@@ -143,6 +144,8 @@ bool has_set_attention(const Tensor& qkv, int64_t heads) {
 }
 
 Tensor set_attention(const Tensor& qkv, const SetAttentionOptions& o) {
+  RECORD_FUNCTION("propagator::set_attention",
+                  c10::ArrayRef<const c10::IValue>({qkv}));
   if (!has_set_attention(qkv, o.heads)) return set_attention_reference(qkv, o);
   // Autograd takes no undefined tensor.
   const auto given = [&](const Tensor& x) {
