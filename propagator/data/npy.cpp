@@ -32,6 +32,12 @@ torch::ScalarType type_of_code(const std::string& code) {
   for (const auto& known : kTypeCodes) {
     if (code == known.code) return known.type;
   }
+  if (code == "|O") {
+    throw DataError(
+        "it holds Python objects, such as arrays of different shapes: a "
+        "pickle, which is a program and is not run; store one array of "
+        "numbers");
+  }
   throw DataError(
       fmt::format("its type '{}' is not supported", plain_text(code)));
 }

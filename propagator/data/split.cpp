@@ -20,12 +20,19 @@ const std::vector<int64_t>& SplitIndices::of(Split split) const {
   }
 }
 
-SplitIndices make_split(int64_t cases, int64_t seed) {
+SplitIndices make_split(int64_t cases, int64_t seed,
+                        const SplitShares& shares) {
   const auto order = RandomStream(seed, "split").permutation(cases, 0);
-  const auto first = order.begin() + cases * 7 / 10;
-  const auto second = order.begin() + cases * 9 / 10;
+  // So much, but for the rounding of shares such as 0.7.
+  const auto at = [&](double share) {
+    return order.begin() +
+           static_cast<int64_t>(static_cast<double>(cases) * share + 1e-6);
+  };
+  const auto first = at(shares.train);
+  const auto second = at(shares.train + shares.validation);
+  const auto third = at(shares.train + shares.validation + shares.test);
   SplitIndices split{
-      {order.begin(), first}, {first, second}, {second, order.end()}, order};
+      {order.begin(), first}, {first, second}, {second, third}, order};
   if (cases < kFewestCases) {
     throw ConfigError("data.cases",
                       fmt::format("expected at least {} cases for a 70/20/10 "

@@ -10,8 +10,13 @@ namespace propagator::data {
 
 enum class Split { kTrain, kValidation, kTest, kAll };
 
+// How much of all cases each split has.
+struct SplitShares {
+  double train = 0.7, validation = 0.2, test = 0.1;
+};
+
 // Which cases belong to which split: a permutation of all cases fixed by the
-// seed, cut at 70 % and 90 %.
+// seed, cut at 70 % and 90 %, or by other shares.
 struct SplitIndices {
   std::vector<int64_t> train, validation, test, all;
 
@@ -20,7 +25,8 @@ struct SplitIndices {
 
 constexpr int64_t kFewestCases = 10;
 
-SplitIndices make_split(int64_t cases, int64_t seed);
+SplitIndices make_split(int64_t cases, int64_t seed,
+                        const SplitShares& shares = {});
 
 // The cases of step number `step` when `batch` of `size` positions are drawn
 // without repeats, a fresh order each epoch, the last short batch left out.

@@ -67,5 +67,15 @@ TEST(DataNpy, TypesOfOthersAreNamedInPlainText) {
             "its type '\ufffd[2J' is not supported");
 }
 
+// What NumPy stores of a list of arrays of different shapes.
+TEST(DataNpy, RaggedArraysAreNotRun) {
+  EXPECT_NE(thrown<DataError>([] {
+              from_npy(
+                  npy("{'descr': '|O', 'fortran_order': False, "
+                      "'shape': (3,), }"));
+            }).find("arrays of different shapes: a pickle"),
+            std::string::npos);
+}
+
 }  // namespace
 }  // namespace propagator::data

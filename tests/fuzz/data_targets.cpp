@@ -222,9 +222,11 @@ std::vector<std::string> field_seeds() {
       path, {.layout = {.times = axis,
                         .axes = {{"x", axis, data::Boundary::kPeriodic}},
                         .channels = {"u"},
-                        .parameters = {"speed"}},
+                        .parameters = {"speed"},
+                        .constants = {"k"}},
              .values = torch::ones({2, 2, 2, 1}),
-             .parameters = torch::ones({2, 1}, torch::kFloat64)});
+             .parameters = torch::ones({2, 1}, torch::kFloat64),
+             .constants = torch::ones({2, 2, 1})});
   return {read_file(path)};
 }
 
@@ -244,7 +246,9 @@ std::vector<std::string> layout_seeds() {
     file.array("dimensions/x", torch::arange(3));
     file.texts("dimensions", "spatial_dims", {"x"});
     file.array("t0_fields/u", torch::ones({2, 2, 3}));
-    file.texts("t0_fields", "field_names", {"u"});
+    file.array("t0_fields/k", torch::ones({2, 3}));
+    file.flags("t0_fields/k", "time_varying", {false}, true);
+    file.texts("t0_fields", "field_names", {"u", "k"});
     file.array("scalars/a", torch::ones({2}));
     file.mask("boundary_conditions/b/mask", torch::ones({3}));
     file.text("boundary_conditions/b", "bc_type", "WALL");
@@ -265,6 +269,10 @@ std::vector<std::string> layout_seeds() {
                              {"t-coordinate", torch::arange(3.)}},
                             ""});
   seeds.push_back(read_file(path));
+  data::save_tensors(path, {{{"u", torch::ones({2, 4, 3, 3})},
+                             {"k", torch::ones({2, 3, 3, 2})}},
+                            ""});
+  seeds.push_back(read_file(path));
   return seeds;
 }
 
@@ -274,6 +282,9 @@ void read_layouts(const std::string& bytes) {
   expect(torch::isfinite(all).all().item<bool>(), "finite numbers");
   expect(all.size(-1) == std::ssize(source.layout().channels),
          "a name for each channel");
+  const auto constants = source.constants(0, source.cases());
+  expect(constants.defined() == !source.layout().constants.empty(),
+         "numbers of constant inputs where there are any");
 }
 
 }  // namespace

@@ -14,18 +14,16 @@ constexpr double kBytesAtOnce = 1 << 28;
 constexpr double kMostOfMemory = 0.5;
 constexpr size_t kMostBatches = 32;  // that are held for later
 
+// Of cases; undefined as they are.
+Tensor joined(const std::vector<Tensor>& cases) {
+  return cases.empty() || !cases[0].defined() ? Tensor() : torch::cat(cases);
+}
+
 }  // namespace
 
-FieldDataset::FieldDataset(const FieldSource& source, int64_t seed,
+FieldDataset::FieldDataset(const FieldSource& source, const SplitIndices& split,
                            const Runtime& runtime, Storage storage)
-    : source_(source), runtime_(runtime) {
-  const int64_t cases = source.cases();
-  if (cases < kFewestCases && !source.has_split()) {
-    throw DataError(
-        fmt::format("expected at least {} cases, for a 70/20/10 split, got {}",
-                    kFewestCases, cases),
-        "one long history can be cut into cases");
-  }
+    : source_(source), files_(source.file()), runtime_(runtime) {
   const auto memory = static_cast<double>(memory_bytes(runtime));
   const bool fits = bytes() <= kMostOfMemory * memory;
   if (storage == Storage::kMemory && !fits) {
@@ -35,23 +33,26 @@ FieldDataset::FieldDataset(const FieldSource& source, int64_t seed,
         "data.storage=stream reads them as they are used");
   }
   const auto& numbers = source.parameters();
-  parameters_ = numbers.defined() ? numbers.to(runtime.options())
-                                  : torch::zeros({cases, 0}, runtime.options());
+  parameters_ = numbers.defined()
+                    ? numbers.to(runtime.options())
+                    : torch::zeros({source.cases(), 0}, runtime.options());
   const bool keep = storage != Storage::kStream && fits;
   read_all(keep);
-  const auto split = source.split(seed);
   for (const auto& [part, name] : config::Names<Split>::all) {
     cases_of_[part] = torch::tensor(split.of(part), torch::kInt64)
                           .to(keep ? runtime.device : torch::kCPU);
   }
-  ahead_ = std::make_unique<ReadAhead<Windows, Tensor>>(
-      [&from = source_](const Windows& windows) {
-        std::vector<Tensor> each;
+  ahead_ = std::make_unique<ReadAhead<Windows, Read>>(
+      [&from = source_, &files = files_](const Windows& windows) {
+        files.expect_unchanged();
+        std::vector<Tensor> frames, constants;
         for (size_t n = 0; n < windows.cases.size(); ++n) {
-          each.push_back(from.values(windows.cases[n], 1, windows.first[n],
-                                     windows.length));
+          const int64_t number = windows.cases[n];
+          frames.push_back(
+              from.values(number, 1, windows.first[n], windows.length));
+          constants.push_back(from.constants(number, 1));
         }
-        return torch::cat(each);
+        return Read{torch::cat(frames), joined(constants)};
       },
       kMostBatches);
   log::info("{:.2f} GB of fields, {}", bytes() * 1e-9,
@@ -66,9 +67,12 @@ std::vector<int64_t> FieldDataset::shape() const {
 }
 
 double FieldDataset::bytes() const {
-  double bytes = static_cast<double>(c10::elementSize(runtime_.dtype()));
-  for (const int64_t n : shape()) bytes *= static_cast<double>(n);
-  return bytes;
+  double nodes = static_cast<double>(c10::elementSize(runtime_.dtype()));
+  for (const int64_t n : source_.nodes()) nodes *= static_cast<double>(n);
+  const auto& layout = source_.layout();
+  return nodes * static_cast<double>(source_.cases() *
+                                     (frames() * std::ssize(layout.channels) +
+                                      std::ssize(layout.constants)));
 }
 
 // Once through all of them: what is not finite is found before anything is
@@ -79,19 +83,32 @@ void FieldDataset::read_all(bool keep) {
   const double each = bytes() / static_cast<double>(cases);
   const int64_t at_once = std::clamp(static_cast<int64_t>(kBytesAtOnce / each),
                                      int64_t{1}, kCasesAtOnce);
-  auto sum = torch::zeros({}, torch::kFloat64);
+  auto sum = torch::zeros({}, torch::kFloat64), still = sum.clone();
+  std::vector<Tensor> kept;
   Progress progress(keep ? "reading fields" : "checking fields", cases);
   for (int64_t n = 0; n < cases; n += at_once) {
     const int64_t count = std::min(at_once, cases - n);
     const auto some = source_.values(n, count);
     if (keep) values_.narrow(0, n, count).copy_(some);
     // Each case with a weight of its own: their order counts.
-    sum += torch::dot(some.to(torch::kFloat64).square().flatten(1).sum(1),
-                      torch::arange(n + 1, n + count + 1, torch::kFloat64));
+    const auto weights = torch::arange(n + 1, n + count + 1, torch::kFloat64);
+    const auto squares = [&](const Tensor& numbers) {
+      return torch::dot(numbers.to(torch::kFloat64).square().flatten(1).sum(1),
+                        weights);
+    };
+    sum += squares(some);
+    if (const auto constants = source_.constants(n, count);
+        constants.defined()) {
+      still += squares(constants);
+      if (keep) kept.push_back(constants.to(runtime_.options()));
+    }
     progress.update(n + count);
   }
-  fingerprint_ = torch::stack(
-      {sum, parameters_.to(torch::kCPU, torch::kFloat64).square().sum()});
+  constants_ = joined(kept);
+  std::vector<Tensor> sums{
+      sum, parameters_.to(torch::kCPU, torch::kFloat64).square().sum()};
+  if (!source_.layout().constants.empty()) sums.push_back(still);
+  fingerprint_ = torch::stack(sums);
 }
 
 int64_t FieldDataset::windows(Split split, int64_t length) const {
@@ -119,13 +136,20 @@ void FieldDataset::expect_windows(Split split, const Tensor& positions,
   ahead_->expect(windows_of(split, positions, length));
 }
 
+FieldBatch FieldDataset::batch_of(const Read& read,
+                                  const Tensor& parameters) const {
+  return {read.frames.to(runtime_.options()), parameters,
+          read.constants.defined() ? read.constants.to(runtime_.options())
+                                   : Tensor()};
+}
+
 FieldBatch FieldDataset::windows_at(Split split, const Tensor& positions,
                                     int64_t length) const {
   if (!in_memory()) {
     const auto windows = windows_of(split, positions, length);
     const auto cases = torch::tensor(windows.cases, torch::kInt64);
-    return {ahead_->take(windows).to(runtime_.options()),
-            parameters_.index_select(0, cases.to(runtime_.device))};
+    return batch_of(ahead_->take(windows),
+                    parameters_.index_select(0, cases.to(runtime_.device)));
   }
   const int64_t each = frames() - length + 1;
   const auto at = positions.to(runtime_.device);
@@ -138,19 +162,27 @@ FieldBatch FieldDataset::windows_at(Split split, const Tensor& positions,
   shape[0] = at.size(0);
   shape[1] = length;
   return {values_.flatten(0, 1).index_select(0, index.flatten()).view(shape),
-          parameters_.index_select(0, cases)};
+          parameters_.index_select(0, cases),
+          constants_.defined() ? constants_.index_select(0, cases) : Tensor()};
 }
 
 FieldBatch FieldDataset::range(Split split, int64_t begin,
                                int64_t count) const {
   const auto cases = cases_of_.at(split).slice(0, begin, begin + count);
   const auto numbers = parameters_.index_select(0, cases.to(runtime_.device));
-  if (in_memory()) return {values_.index_select(0, cases), numbers};
-  std::vector<Tensor> each;
-  for (int64_t n = 0; n < cases.size(0); ++n) {
-    each.push_back(source_.values(cases[n].item<int64_t>(), 1));
+  if (in_memory()) {
+    return {
+        values_.index_select(0, cases), numbers,
+        constants_.defined() ? constants_.index_select(0, cases) : Tensor()};
   }
-  return {torch::cat(each).to(runtime_.options()), numbers};
+  files_.expect_unchanged();
+  std::vector<Tensor> frames, constants;
+  for (int64_t n = 0; n < cases.size(0); ++n) {
+    const int64_t number = cases[n].item<int64_t>();
+    frames.push_back(source_.values(number, 1));
+    constants.push_back(source_.constants(number, 1));
+  }
+  return batch_of({torch::cat(frames), joined(constants)}, numbers);
 }
 
 Tensor FieldDataset::parameters(Split split) const {

@@ -13,11 +13,13 @@ namespace {
 
 constexpr const char* kFields = "fields";
 constexpr const char* kParameters = "parameters";
+constexpr const char* kConstants = "constants";
 constexpr size_t kMaxAxes = 3;
 constexpr size_t kLongestWord = 64;
 
 // Names that the file has for itself.
-const std::set<std::string> kTaken{kFields, kParameters, "t", "note"};
+const std::set<std::string> kTaken{kFields, kParameters, kConstants, "t",
+                                   "note"};
 
 bool is_word(const std::string& text) {
   return !text.empty() && text.size() <= kLongestWord && is_plain_text(text) &&
@@ -29,6 +31,14 @@ std::vector<int64_t> shape_of(const FieldLayout& layout, int64_t cases) {
   std::vector<int64_t> shape{cases, layout.times.numel()};
   for (const auto& axis : layout.axes) shape.push_back(axis.at.numel());
   shape.push_back(static_cast<int64_t>(layout.channels.size()));
+  return shape;
+}
+
+// (N, space…, K)
+std::vector<int64_t> constants_shape(const FieldLayout& layout, int64_t cases) {
+  auto shape = shape_of(layout, cases);
+  shape.erase(shape.begin() + 1);
+  shape.back() = static_cast<int64_t>(layout.constants.size());
   return shape;
 }
 
@@ -61,6 +71,10 @@ Tensors field_tensors(const FieldSet& set) {
            {set.cases(), static_cast<int64_t>(layout.parameters.size())});
     tensors[kParameters] = set.parameters.to(torch::kFloat64);
   }
+  if (!layout.constants.empty()) {
+    expect(kConstants, set.constants, constants_shape(layout, set.cases()));
+    tensors[kConstants] = set.constants.to(torch::kFloat32);
+  }
   return tensors;
 }
 
@@ -70,11 +84,13 @@ nlohmann::json field_note(const FieldLayout& layout) {
     axes.push_back(axis.name);
     boundaries.push_back(config::name_of(axis.boundary));
   }
-  return {{"layout", "fields"},
-          {"axes", axes},
-          {"boundaries", boundaries},
-          {"channels", layout.channels},
-          {"parameters", layout.parameters}};
+  nlohmann::json note{{"layout", "fields"},
+                      {"axes", axes},
+                      {"boundaries", boundaries},
+                      {"channels", layout.channels},
+                      {"parameters", layout.parameters}};
+  if (!layout.constants.empty()) note[kConstants] = layout.constants;
+  return note;
 }
 
 void write_field_set(const std::filesystem::path& path, const FieldSet& set) {
@@ -85,7 +101,8 @@ void write_field_set(const std::filesystem::path& path, const FieldSet& set) {
 
 FieldWriter::FieldWriter(const std::filesystem::path& path,
                          const FieldLayout& layout, int64_t cases)
-    : has_parameters_(!layout.parameters.empty()) {
+    : has_parameters_(!layout.parameters.empty()),
+      has_constants_(!layout.constants.empty()) {
   std::map<std::string, StoredArray> arrays{
       {kFields, {torch::kFloat32, shape_of(layout, cases)}}};
   Tensors lines{{"t", layout.times}};
@@ -97,14 +114,19 @@ FieldWriter::FieldWriter(const std::filesystem::path& path,
     const auto count = static_cast<int64_t>(layout.parameters.size());
     arrays[kParameters] = {torch::kFloat64, {cases, count}};
   }
+  if (has_constants_) {
+    arrays[kConstants] = {torch::kFloat32, constants_shape(layout, cases)};
+  }
   writer_ = create_hdf5(path, arrays, "");
   for (const auto& [name, line] : lines) writer_->write_rows(name, 0, line);
 }
 
 void FieldWriter::write(int64_t begin, const torch::Tensor& values,
-                        const torch::Tensor& parameters) {
+                        const torch::Tensor& parameters,
+                        const torch::Tensor& constants) {
   writer_->write_rows(kFields, begin, values);
   if (has_parameters_) writer_->write_rows(kParameters, begin, parameters);
+  if (has_constants_) writer_->write_rows(kConstants, begin, constants);
 }
 
 void FieldWriter::close(const std::string& note) {
@@ -130,6 +152,7 @@ FieldReader::FieldReader(const std::filesystem::path& path)
   }
   read_layout();
   read_axes();
+  if (!layout_.constants.empty()) check_constants();
   if (!layout_.parameters.empty()) {
     const auto count = static_cast<int64_t>(layout_.parameters.size());
     const std::vector<int64_t> expected{cases_, count};
@@ -143,6 +166,14 @@ FieldReader::FieldReader(const std::filesystem::path& path)
       fail("some of 'parameters' are not finite");
     }
   }
+}
+
+void FieldReader::check_constants() const {
+  const auto expected = constants_shape(layout_, cases_),
+             got = reader_->shape(kConstants);
+  if (got == expected) return;
+  fail(fmt::format("expected 'constants' of shape ({}), got ({})",
+                   fmt::join(expected, ", "), fmt::join(got, ", ")));
 }
 
 void FieldReader::fail(const std::string& what) const {
@@ -174,6 +205,7 @@ void FieldReader::read_layout() {
   const auto axes = words("axes"), boundaries = words("boundaries");
   layout_.channels = words("channels");
   layout_.parameters = words("parameters");
+  if (note_.contains(kConstants)) layout_.constants = words(kConstants);
   if (axes.empty() || axes.size() > kMaxAxes) {
     fail(fmt::format("expected one to three axes, got {}", axes.size()));
   }
@@ -252,12 +284,22 @@ torch::Tensor FieldReader::values(int64_t begin, int64_t count) const {
   return rows;
 }
 
+torch::Tensor FieldReader::constants() const {
+  if (layout_.constants.empty()) return {};
+  const auto all = reader_->all(kConstants).to(torch::kFloat32);
+  if (!torch::isfinite(all).all().item<bool>()) {
+    fail("some of 'constants' are not finite");
+  }
+  return all;
+}
+
 FieldSet read_field_set(const std::filesystem::path& path) {
   const FieldReader reader(path);
   return {.layout = reader.layout(),
           .values = reader.values(0, reader.cases()),
           .parameters = reader.parameters(),
-          .note = reader.note()};
+          .note = reader.note(),
+          .constants = reader.constants()};
 }
 
 }  // namespace propagator::data

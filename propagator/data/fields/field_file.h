@@ -15,14 +15,16 @@ using physics::FieldLayout;
 
 // Fields of many cases on one grid, as simulators write them and forecasts read
 // them. In a file: `fields` (N, T, space…, C) float32, `t` and each axis by its
-// name float64, `parameters` (N, P) float64 where cases have any. The note says
-// "layout": "fields", and under `axes`, `channels`, `boundaries` and
-// `parameters` what they are.
+// name float64, `parameters` (N, P) float64 and `constants` (N, space…, K)
+// float32 where cases have any. The note says "layout": "fields", and under
+// `axes`, `channels`, `boundaries`, `parameters` and, if there are any,
+// `constants` what they are.
 struct FieldSet {
   FieldLayout layout;
   torch::Tensor values = {};      // (N, T, space…, C), float32
   torch::Tensor parameters = {};  // (N, P), float64; undefined if P is 0
   nlohmann::json note = nlohmann::json::object();  // all that the note says
+  torch::Tensor constants = {};  // (N, space…, K), float32; or undefined
 
   int64_t cases() const { return values.size(0); }
 };
@@ -39,15 +41,17 @@ class FieldWriter {
  public:
   FieldWriter(const std::filesystem::path& path, const FieldLayout& layout,
               int64_t cases);
-  // Cases from `begin` on: values (n, T, space…, C), parameters (n, P).
+  // Cases from `begin` on: values (n, T, space…, C), parameters (n, P),
+  // constants (n, space…, K).
   void write(int64_t begin, const torch::Tensor& values,
-             const torch::Tensor& parameters);
+             const torch::Tensor& parameters,
+             const torch::Tensor& constants = {});
   // `note` says at least what `field_note` does.
   void close(const std::string& note);
 
  private:
   std::unique_ptr<TensorWriter> writer_;
-  bool has_parameters_;
+  bool has_parameters_, has_constants_;
 };
 
 // A file of fields, of which cases are read some at a time. Whatever is wrong
@@ -64,10 +68,13 @@ class FieldReader {
   int64_t cases() const { return cases_; }
   // Cases [begin, begin + count).
   torch::Tensor values(int64_t begin, int64_t count) const;
+  // Of all cases; undefined if there are none.
+  torch::Tensor constants() const;
 
  private:
   void read_layout();
   void read_axes();
+  void check_constants() const;
   torch::Tensor line(const std::string& name, int64_t count) const;
   std::vector<std::string> words(const char* key) const;
   [[noreturn]] void fail(const std::string& what) const;

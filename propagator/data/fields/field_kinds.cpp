@@ -4,6 +4,7 @@
 #include "propagator/physics/fields/blobs.h"
 #include "propagator/physics/fields/burgers.h"
 #include "propagator/physics/fields/heat_fields.h"
+#include "propagator/physics/fields/plates.h"
 #include "propagator/physics/fields/reaction_diffusion.h"
 #include "propagator/physics/fields/shallow_water.h"
 #include "propagator/physics/fields/vorticity.h"
@@ -52,6 +53,10 @@ Kinds<Simulator> field_simulators() {
                               "values and random temperatures on the faces, "
                               "exact",
                               100, heat_fields_validations)},
+      {"plates",
+       field_kind<Plates>("the heated plates of the task forecast, as fields "
+                          "for networks of any field",
+                          2000, plates_validations)},
       {"shallow-water",
        field_kind<ShallowWater>("columns of water that break down: height and "
                                 "momentum on a square",

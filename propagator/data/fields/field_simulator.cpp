@@ -181,4 +181,34 @@ std::optional<physics::FieldLayout> simulated_layout(
   return dynamic_cast<const FieldSimulator&>(*made).layout();
 }
 
+std::unique_ptr<FieldSimulator> simulator_of(const nlohmann::json& note) {
+  const auto text = [&](const char* key) {
+    const auto found = note.is_object() ? note.find(key) : note.end();
+    return found != note.end() && found->is_string() ? found->get<std::string>()
+                                                     : std::string();
+  };
+  const auto kinds = field_simulators();
+  const auto found = kinds.find(text("simulator"));
+  if (found == kinds.end() || text("config").empty()) return nullptr;
+  auto made = found->second.options();
+  try {
+    config::Schema schema;
+    made->describe(schema);
+    const auto all = config::Document::from_text(text("config"), "the note");
+    config::Document own;
+    for (const auto& field : schema.fields()) {
+      // The others say where and how it was computed.
+      if (const auto value = all.get(field.path)) {
+        own.set(field.path, *value, "the note");
+      }
+    }
+    own.apply_to(schema);
+    made->validate();
+  } catch (const UsageError&) {
+    return nullptr;
+  }
+  return std::unique_ptr<FieldSimulator>(
+      dynamic_cast<FieldSimulator*>(made.release()));
+}
+
 }  // namespace propagator::data

@@ -33,6 +33,7 @@ class FieldSimulator : public Simulator {
                        const Note& note) const override;
   std::vector<Validation> validations() const override { return rows_; }
   physics::FieldLayout layout() const { return problem_->layout(); }
+  const physics::FieldProblem& problem() const { return *problem_; }
 
  private:
   using Numbers = std::map<std::string, double>;
@@ -51,6 +52,10 @@ class FieldSimulator : public Simulator {
 // nothing of a simulator that computes none. ConfigError if a key is wrong.
 std::optional<physics::FieldLayout> simulated_layout(
     const std::string& simulator, const std::vector<std::string>& settings);
+
+// The simulator that a file's note says it is of, with the note's keys; null if
+// it names none of fields, or keys that this program does not know.
+std::unique_ptr<FieldSimulator> simulator_of(const nlohmann::json& note);
 
 // All of them, for `simulators`.
 Kinds<Simulator> field_simulators();

@@ -26,6 +26,29 @@ std::optional<FieldContent> read_known(const OpenFields& file) {
   return std::nullopt;
 }
 
+// An end that is fixed beside an inside that moves is a wall; ends that differ
+// as neighbours do belong together.
+Boundary guessed_boundary(const Tensor& some, int64_t axis) {
+  const auto along = some.movedim(axis + 2, 0).flatten(1);  // (n, all)
+  const int64_t nodes = along.size(0);
+  if (nodes < 4) return Boundary::kOpen;
+  const auto mean = [](const Tensor& x) {
+    return x.abs().mean().item<double>();
+  };
+  const auto spread = [](const Tensor& x) {
+    return x.std(/*unbiased=*/false).item<double>();
+  };
+  const double inside = spread(along);
+  if (spread(along[0]) < kFixed * inside &&
+      spread(along[nodes - 1]) < kFixed * inside) {
+    return Boundary::kWall;
+  }
+  const double step = mean(along.diff(1, 0)), wrap = mean(along[0] - along[-1]);
+  const bool joined =
+      wrap > kLeastOfPeriodic * step && wrap < kMostOfPeriodic * step;
+  return joined ? Boundary::kPeriodic : Boundary::kOpen;
+}
+
 }  // namespace
 
 void FieldChoices::describe(config::Schema& s) {
@@ -38,6 +61,12 @@ void FieldChoices::describe(config::Schema& s) {
                    "guessed by its shape, and printed"});
   s.field("channels", channels,
           {.help = "names of the channels; empty: as the file has them"});
+  s.field("constants", constants,
+          {.help = "fields that do not change in time, of arrays (case, space, "
+                   "channel), which a forecast is told and does not answer: by "
+                   "name, or none; empty: those that the file has, and is "
+                   "printed, unless channels are named",
+           .later = true});
   s.field("boundaries", boundaries,
           {.help = "periodic, wall or open for each axis of space, or one for "
                    "all; empty: as the file says, or as its ends look"});
@@ -46,10 +75,11 @@ void FieldChoices::describe(config::Schema& s) {
 FieldContent read_field_file(const std::filesystem::path& path,
                              const FieldChoices& choices) {
   const OpenFields file{path.string(), TensorReader::open(path)};
-  if (choices.array.empty() && choices.axes.empty()) {
-    if (auto found = read_known(file)) return std::move(*found);
-  }
-  return read_any_array(file, choices);
+  std::optional<FieldContent> found;
+  if (choices.array.empty() && choices.axes.empty()) found = read_known(file);
+  if (!found) found = read_any_array(file, choices);
+  part_constants(*found, choices);
+  return std::move(*found);
 }
 
 std::optional<FieldSource> known_fields(const std::filesystem::path& path) {
@@ -63,7 +93,7 @@ std::optional<FieldSource> known_fields(const std::filesystem::path& path) {
 
 FieldSource::FieldSource(const std::filesystem::path& path,
                          const FieldChoices& choices)
-    : path_(plain_text(path.string())) {
+    : file_(path), path_(plain_text(path.string())) {
   std::error_code ignored;  // such as of a name that is too long
   auto content = std::filesystem::is_directory(path, ignored)
                      ? read_field_folder(path, choices)
@@ -85,8 +115,10 @@ FieldSource::FieldSource(const std::filesystem::path& path,
   if (!choices.boundaries.empty()) {
     set_boundaries(choices.boundaries);
   } else if (guessed_) {
+    const auto some = values(0, std::min(kCasesToGuess, cases()), 0,
+                             std::min(kFramesToGuess, frames()));
     for (int64_t d = 0; d < std::ssize(layout_.axes); ++d) {
-      layout_.axes[static_cast<size_t>(d)].boundary = guess_boundary(d);
+      layout_.axes[static_cast<size_t>(d)].boundary = guessed_boundary(some, d);
     }
   }
 }
@@ -110,39 +142,20 @@ void FieldSource::set_boundaries(const std::vector<std::string>& wanted) {
   }
 }
 
-// An end that is fixed beside an inside that moves is a wall; ends that differ
-// as neighbours do belong together.
-Boundary FieldSource::guess_boundary(int64_t axis) const {
-  const auto some = values(0, std::min(kCasesToGuess, cases()), 0,
-                           std::min(kFramesToGuess, frames()));
-  const auto along = some.movedim(axis + 2, 0).flatten(1);  // (n, all)
-  const int64_t nodes = along.size(0);
-  if (nodes < 4) return Boundary::kOpen;
-  const auto mean = [](const Tensor& x) {
-    return x.abs().mean().item<double>();
-  };
-  const auto spread = [](const Tensor& x) {
-    return x.std(/*unbiased=*/false).item<double>();
-  };
-  const double inside = spread(along);
-  if (spread(along[0]) < kFixed * inside &&
-      spread(along[nodes - 1]) < kFixed * inside) {
-    return Boundary::kWall;
-  }
-  const double step = mean(along.diff(1, 0)), wrap = mean(along[0] - along[-1]);
-  const bool joined =
-      wrap > kLeastOfPeriodic * step && wrap < kMostOfPeriodic * step;
-  return joined ? Boundary::kPeriodic : Boundary::kOpen;
-}
-
 std::vector<int64_t> FieldSource::nodes() const { return content_->nodes(); }
 
 const Tensor& FieldSource::parameters() const { return content_->parameters; }
 
 bool FieldSource::has_split() const { return content_->split.has_value(); }
 
-SplitIndices FieldSource::split(int64_t seed) const {
-  return content_->split ? *content_->split : make_split(cases_, seed);
+SplitIndices FieldSource::split(int64_t seed, const SplitShares& shares) const {
+  if (content_->split) return *content_->split;
+  if (cases_ >= kFewestCases) return make_split(cases_, seed, shares);
+  throw DataError(
+      fmt::format("{}: expected at least {} cases, to train on some and to "
+                  "test on others, got {}",
+                  path_, kFewestCases, cases_),
+      "one long history can be cut into cases");
 }
 
 const nlohmann::json& FieldSource::note() const { return content_->note; }
@@ -153,6 +166,21 @@ bool FieldSource::is_known() const { return content_->known; }
 
 const std::vector<std::string>& FieldSource::remarks() const {
   return content_->remarks;
+}
+
+template <class Read>
+Tensor FieldSource::read_runs(int64_t begin, int64_t count, Read read) const {
+  std::vector<Tensor> parts;
+  int64_t at = 0;  // the first case of the run
+  for (const auto& run : content_->runs) {
+    const int64_t from = std::max(begin, at),
+                  to = std::min(begin + count, at + run.cases);
+    if (from < to) parts.push_back(read(run, from - at, to - from));
+    at += run.cases;
+  }
+  const auto all =
+      parts.size() == 1 ? parts[0].contiguous() : torch::cat(parts);
+  return content_->nan_is_zero ? all.masked_fill(torch::isnan(all), 0) : all;
 }
 
 Tensor FieldSource::values(int64_t begin, int64_t count) const {
@@ -171,23 +199,27 @@ Tensor FieldSource::values(int64_t begin, int64_t count, int64_t first,
         first + frames - 1));
   }
   const auto nodes = this->nodes();
-  std::vector<Tensor> parts;
-  int64_t at = 0;  // the first case of the run
-  for (const auto& run : content_->runs) {
-    const int64_t from = std::max(begin, at),
-                  to = std::min(begin + count, at + run.cases);
-    if (from < to) {
-      parts.push_back(
-          read_run(run, nodes, from - at, to - from, first, frames));
-    }
-    at += run.cases;
-  }
-  auto numbers = parts.size() == 1 ? parts[0].contiguous() : torch::cat(parts);
-  if (content_->nan_is_zero) {
-    numbers = numbers.masked_fill(torch::isnan(numbers), 0);
-  }
+  const auto numbers = read_runs(
+      begin, count, [&](const FieldRun& run, int64_t from, int64_t cases) {
+        return read_run(run, nodes, from, cases, first, frames);
+      });
   expect_finite(numbers, begin, first);
   return numbers;
+}
+
+Tensor FieldSource::constants(int64_t begin, int64_t count) const {
+  if (layout_.constants.empty()) return {};
+  const auto nodes = this->nodes();
+  const auto numbers = read_runs(
+      begin, count, [&](const FieldRun& run, int64_t from, int64_t cases) {
+        return read_constants(run, nodes, from, cases);
+      });
+  const auto bad = torch::isfinite(numbers).logical_not().nonzero();
+  if (bad.size(0) == 0) return numbers;
+  throw DataError(fmt::format(
+      "{}: case {} has a number of {} that is not finite", path_,
+      begin + bad[0][0].item<int64_t>(),
+      layout_.constants[static_cast<size_t>(bad[0][-1].item<int64_t>())]));
 }
 
 void FieldSource::expect_finite(const Tensor& numbers, int64_t begin,
@@ -212,6 +244,10 @@ std::string FieldSource::describe() const {
   if (!layout_.parameters.empty()) {
     text += fmt::format("; numbers of each case {}",
                         fmt::join(layout_.parameters, ", "));
+  }
+  if (!layout_.constants.empty()) {
+    text +=
+        fmt::format("; constant inputs {}", fmt::join(layout_.constants, ", "));
   }
   text += fmt::format("; taken for {}", kind());
   if (guessed_) text += ", with guessed boundaries";

@@ -14,10 +14,14 @@ struct FieldChoices {
   std::string array = "";                    // "fields", or "group/name"
   std::vector<std::string> axes = {};        // case, time, x …, channel
   std::vector<std::string> channels = {};    // names
+  std::vector<std::string> constants = {};   // names, or kNoConstants
   std::vector<std::string> boundaries = {};  // of each axis, or one for all
 
   void describe(config::Schema& schema);
 };
+
+// In the place of names of constant inputs.
+inline constexpr const char* kNoConstants = "none";
 
 struct FieldContent;
 
@@ -32,6 +36,8 @@ struct FieldContent;
 //   with or without channels at the end is guessed by its shape: an axis of up
 //   to 8 behind longer ones is that of channels. Arrays with one number of each
 //   case are its parameters, those named t, x, y and z the places.
+// Fields without time, of arrays (cases, space…[, channels]), are constant
+// inputs: those that are named, or all if no channels are.
 // Where a layout does not say it, an axis whose ends differ as neighbours do is
 // periodic. DataError where it cannot be told or is wrong: axes that do not
 // rise, names that are no plain text, numbers that are not finite.
@@ -39,6 +45,7 @@ class FieldSource {
  public:
   FieldSource(const std::filesystem::path& path, const FieldChoices& choices);
 
+  const std::filesystem::path& file() const { return file_; }  // or folder
   const FieldLayout& layout() const { return layout_; }
   int64_t cases() const { return cases_; }
   int64_t frames() const { return layout_.times.numel(); }
@@ -46,8 +53,9 @@ class FieldSource {
   std::vector<int64_t> nodes() const;
   // (N, P) float64; undefined if P is 0.
   const torch::Tensor& parameters() const;
-  // The files' own split, or by the seed 70/20/10.
-  SplitIndices split(int64_t seed) const;
+  // The files' own split, or one by the seed. DataError where there are too few
+  // cases for that.
+  SplitIndices split(int64_t seed, const SplitShares& shares = {}) const;
   bool has_split() const;
   // What else the note of a file of ours says.
   const nlohmann::json& note() const;
@@ -56,6 +64,9 @@ class FieldSource {
   // The same of frames [first, first + frames) alone.
   torch::Tensor values(int64_t begin, int64_t count, int64_t first,
                        int64_t frames) const;
+  // Constant inputs of cases [begin, begin + count): (count, nodes…, K)
+  // float32; undefined if K is 0.
+  torch::Tensor constants(int64_t begin, int64_t count) const;
   // Which layout, in words; whether it is one of those that have a name, or an
   // array whose axes are said or guessed.
   const std::string& kind() const;
@@ -66,12 +77,15 @@ class FieldSource {
   std::string describe() const;
 
  private:
+  // Of all runs with cases in [begin, begin + count), one behind another.
+  template <class Read>
+  torch::Tensor read_runs(int64_t begin, int64_t count, Read read) const;
   void set_boundaries(const std::vector<std::string>& wanted);
-  Boundary guess_boundary(int64_t axis) const;
   void expect_finite(const torch::Tensor& numbers, int64_t begin,
                      int64_t first) const;
 
-  std::string path_;
+  std::filesystem::path file_;
+  std::string path_;  // as messages have it
   std::shared_ptr<const FieldContent> content_;
   int64_t cases_ = 0;
   FieldLayout layout_;

@@ -85,6 +85,15 @@ std::vector<FieldRange> parameter_ranges(const FieldSource& source) {
   return ranges.ranges();
 }
 
+std::vector<FieldRange> constant_ranges(const FieldSource& source) {
+  ColumnRanges ranges;
+  if (source.layout().constants.empty()) return {};
+  for (int64_t n = 0; n < source.cases(); ++n) {
+    ranges.add(source.constants(n, 1).flatten(0, -2));
+  }
+  return ranges.ranges();
+}
+
 void write_fields(const FieldSource& source, const std::filesystem::path& out,
                   nlohmann::json note) {
   const auto& layout = source.layout();
@@ -98,7 +107,8 @@ void write_fields(const FieldSource& source, const std::filesystem::path& out,
     write_field_set(out, {.layout = layout,
                           .values = source.values(0, source.cases()),
                           .parameters = source.parameters(),
-                          .note = std::move(note)});
+                          .note = std::move(note),
+                          .constants = source.constants(0, source.cases())});
     return;
   }
   FieldWriter writer(out, layout, source.cases());
@@ -106,7 +116,8 @@ void write_fields(const FieldSource& source, const std::filesystem::path& out,
   for_some_cases(source, "writing fields", [&](int64_t n, const Tensor& some) {
     writer.write(
         n, some,
-        numbers.defined() ? numbers.narrow(0, n, some.size(0)) : Tensor());
+        numbers.defined() ? numbers.narrow(0, n, some.size(0)) : Tensor(),
+        source.constants(n, some.size(0)));
   });
   writer.close(note.dump());
 }

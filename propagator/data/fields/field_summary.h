@@ -12,6 +12,7 @@ struct FieldRange {
 // Of each channel, reading some cases at a time.
 std::vector<FieldRange> channel_ranges(const FieldSource& source);
 std::vector<FieldRange> parameter_ranges(const FieldSource& source);
+std::vector<FieldRange> constant_ranges(const FieldSource& source);
 
 // The source as a file of ours (field_file.h), .h5 or .npz: some cases at a
 // time into .h5. It is there when it is complete, or not at all. `note` is

@@ -76,6 +76,15 @@ std::vector<Validation> heat_fields_validations() {
            .refined = {"explicit_error"}}};
 }
 
+std::vector<Validation> plates_validations() {
+  return {{.name = "euler",
+           .help = "explicit Euler node by node against whole frames at a time",
+           .runs = {one_case({"rows=26", "cols=26", "frames=401"})},
+           .bands = {{"tensor_error", 0, 1e-12, kRounding},
+                     {"maximum_principle", 0, 1e-12,
+                      "no node leaves the range of the first frame"}}}};
+}
+
 std::vector<Validation> burgers_validations() {
   const auto both = [](const char* viscosity, const char* refine) {
     return std::vector<Keys>{one_case({"check=full", "points=128", "frames=11",

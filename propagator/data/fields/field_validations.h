@@ -13,6 +13,7 @@ std::vector<Validation> burgers_validations();
 std::vector<Validation> diffusion_reaction_validations();
 std::vector<Validation> gray_scott_validations();
 std::vector<Validation> heat_fields_validations();
+std::vector<Validation> plates_validations();
 std::vector<Validation> shallow_water_validations();
 std::vector<Validation> vorticity_validations();
 

@@ -1,6 +1,7 @@
 #include "propagator/data/fields/field_dataset.h"
 
 #include <atomic>
+#include <chrono>
 #include <thread>
 
 #include "propagator/core/error.h"
@@ -15,8 +16,10 @@ using torch::Tensor;
 
 class DataFieldDataset : public ::testing::Test {
  protected:
-  void SetUp() override {
+  void SetUp() override { write(random({20, 12, 10}, "k")); }
+  void write(const Tensor& constant) const {
     save_tensors(folder_ / "a.h5", {{{"u", random({20, 7, 12, 10, 2}, "u")},
+                                     {"k", constant},
                                      {"nu", random({20}, "nu")}},
                                     ""});
   }
@@ -28,8 +31,9 @@ TEST_F(DataFieldDataset, StreamedNumbersAreThoseInMemory) {
   for (const auto precision : {Precision::kFloat32, Precision::kFloat64}) {
     Runtime runtime;
     runtime.precision = precision;
-    const FieldDataset kept(source(), 1, runtime, Storage::kMemory),
-        streamed(source(), 1, runtime, Storage::kStream);
+    const FieldDataset kept(source(), source().split(1), runtime,
+                            Storage::kMemory),
+        streamed(source(), source().split(1), runtime, Storage::kStream);
     EXPECT_TRUE(kept.in_memory());
     EXPECT_FALSE(streamed.in_memory());
     EXPECT_TRUE(torch::equal(kept.fingerprint(), streamed.fingerprint()));
@@ -42,9 +46,11 @@ TEST_F(DataFieldDataset, StreamedNumbersAreThoseInMemory) {
                  b = streamed.windows_at(split, at, 3);
       EXPECT_TRUE(torch::equal(a.frames, b.frames));
       EXPECT_TRUE(torch::equal(a.parameters, b.parameters));
+      EXPECT_TRUE(torch::equal(a.constants, b.constants));
       const auto c = kept.range(split, 1, 5), d = streamed.range(split, 1, 5);
       EXPECT_TRUE(torch::equal(c.frames, d.frames));
       EXPECT_TRUE(torch::equal(c.parameters, d.parameters));
+      EXPECT_TRUE(torch::equal(c.constants, d.constants));
       EXPECT_TRUE(
           torch::equal(kept.parameters(split), streamed.parameters(split)));
     }
@@ -53,9 +59,31 @@ TEST_F(DataFieldDataset, StreamedNumbersAreThoseInMemory) {
 
 TEST_F(DataFieldDataset, WhatFitsIsKept) {
   const Runtime runtime;
-  const FieldDataset data(source(), 1, runtime);
+  const FieldDataset data(source(), source().split(1), runtime);
   EXPECT_TRUE(data.in_memory());
-  EXPECT_EQ(data.bytes(), 20 * 7 * 12 * 10 * 2 * 4.0);
+  EXPECT_EQ(data.bytes(), (20 * 7 * 12 * 10 * 2 + 20 * 12 * 10) * 4.0);
+}
+
+// Each window has those of its case, and other ones are other data.
+TEST_F(DataFieldDataset, ConstantInputsAreOfTheirCases) {
+  const Runtime runtime;
+  const auto split = source().split(1);
+  const FieldDataset data(source(), split, runtime);
+  const auto k = random({20, 12, 10}, "k").to(torch::kFloat32);
+  const auto got =
+      data.windows_at(Split::kTrain, torch::tensor({0, 4, 5, 12}), 3).constants;
+  const int64_t cases[] = {0, 0, 1, 2};
+  for (int64_t n = 0; n < 4; ++n) {
+    const auto number = split.train[static_cast<size_t>(cases[n])];
+    EXPECT_TRUE(torch::equal(got[n].squeeze(-1), k[number]));
+  }
+  const auto before = data.fingerprint();
+  ASSERT_EQ(before.numel(), 3);
+  write(random({20, 12, 10}, "other"));
+  const FieldDataset other(source(), split, runtime);
+  EXPECT_TRUE(torch::equal(other.fingerprint().narrow(0, 0, 2),
+                           before.narrow(0, 0, 2)));
+  EXPECT_FALSE(torch::equal(other.fingerprint(), before));
 }
 
 TEST(DataReadAhead, ComputesWhatIsExpectedOnAnotherThread) {
@@ -88,6 +116,28 @@ TEST(DataReadAhead, ComputesWhatIsExpectedOnAnotherThread) {
   EXPECT_EQ(ahead.take(6), 60);
 }
 
+// Numbers that are read when they are used must be those that were checked.
+TEST_F(DataFieldDataset, AFileThatChangesWhileItIsReadIsNoticed) {
+  const Runtime runtime;
+  const auto split = source().split(1);
+  const FieldDataset streamed(source(), split, runtime, Storage::kStream),
+      kept(source(), split, runtime, Storage::kMemory);
+  const auto at = torch::arange(2);
+  EXPECT_NO_THROW(streamed.windows_at(Split::kTrain, at, 3));
+  write(random({20, 12, 10}, "another"));
+  fs::last_write_time(folder_ / "a.h5", fs::last_write_time(folder_ / "a.h5") +
+                                            std::chrono::seconds(1));
+  const auto error = testing::thrown<DataError>(
+      [&] { streamed.windows_at(Split::kTrain, at, 3); });
+  EXPECT_NE(error.find("a.h5 has changed since"), std::string::npos) << error;
+  EXPECT_THROW(streamed.range(Split::kTest, 0, 1), DataError);
+  streamed.expect_windows(Split::kTrain, at, 3);  // from the other thread too
+  EXPECT_THROW(streamed.windows_at(Split::kTrain, at, 3), DataError);
+  EXPECT_NO_THROW(kept.windows_at(Split::kTrain, at, 3));
+  fs::remove(folder_ / "a.h5");
+  EXPECT_THROW(streamed.range(Split::kTest, 0, 1), DataError);
+}
+
 TEST_F(DataFieldDataset, RangesAreThoseOfAllNumbers) {
   const auto all = source().values(0, 20).to(torch::kFloat64).flatten(0, -2);
   const auto ranges = channel_ranges(source());
@@ -108,6 +158,11 @@ TEST_F(DataFieldDataset, AWrittenCopyReadsBack) {
   const FieldSource copy(folder_ / "b.h5", {});
   EXPECT_TRUE(torch::equal(copy.values(0, 20), from.values(0, 20)));
   EXPECT_TRUE(torch::equal(copy.parameters(), from.parameters()));
+  EXPECT_EQ(copy.layout().constants, from.layout().constants);
+  EXPECT_TRUE(torch::equal(copy.constants(0, 20), from.constants(0, 20)));
+  const auto ranges = constant_ranges(copy);
+  ASSERT_EQ(ranges.size(), 1u);
+  EXPECT_EQ(ranges[0].largest, from.constants(0, 20).max().item<double>());
   EXPECT_EQ(copy.layout().channels, from.layout().channels);
   EXPECT_EQ(copy.note().at("made_by"), "a test");
   EXPECT_FALSE(copy.has_split());

@@ -22,10 +22,13 @@ FieldSet small_set() {
                  .axes = {{"x", line(5), Boundary::kPeriodic},
                           {"y", 0.5 * line(6), Boundary::kWall}},
                  .channels = {"u", "v"},
-                 .parameters = {"speed"}},
+                 .parameters = {"speed"},
+                 .constants = {"k", "mask"}},
       .values = testing::random({3, 4, 5, 6, 2}, "values").to(torch::kFloat32),
       .parameters = testing::random({3, 1}, "parameters"),
-      .note = {{"made_by", "hand"}}};
+      .note = {{"made_by", "hand"}},
+      .constants =
+          testing::random({3, 5, 6, 2}, "constants").to(torch::kFloat32)};
 }
 
 TEST(DataFieldFile, ReadsWhatWasWritten) {
@@ -39,6 +42,8 @@ TEST(DataFieldFile, ReadsWhatWasWritten) {
     EXPECT_EQ(read.values.scalar_type(), torch::kFloat32);
     EXPECT_TRUE(torch::equal(read.values, set.values)) << name;
     EXPECT_TRUE(torch::equal(read.parameters, set.parameters)) << name;
+    EXPECT_TRUE(torch::equal(read.constants, set.constants)) << name;
+    EXPECT_EQ(read.layout.constants, set.layout.constants);
     EXPECT_TRUE(torch::equal(read.layout.times, set.layout.times));
     EXPECT_EQ(read.layout.channels, set.layout.channels);
     EXPECT_EQ(read.layout.parameters, set.layout.parameters);
@@ -90,6 +95,12 @@ TEST(DataFieldFile, BadArraysAreRefused) {
                  [](Tensors& t, auto&) {
                    t["parameters"] = t["parameters"].repeat({1, 2});
                  });
+  expect_refused("expected 'constants' of shape (3, 5, 6, 2)",
+                 [](Tensors& t, auto&) {
+                   t["constants"] = t["constants"].select(3, 0).contiguous();
+                 });
+  expect_refused("'constants' are not finite",
+                 [&](Tensors& t, auto&) { t["constants"][1][0][0][0] = nan; });
   expect_refused("'parameters' are not finite",
                  [&](Tensors& t, auto&) { t["parameters"][0][0] = nan; });
 }

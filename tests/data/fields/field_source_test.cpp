@@ -98,6 +98,79 @@ TEST_F(DataFieldSource, FindsPlacesTimesAndNumbersOfCases) {
   EXPECT_EQ(found.layout().axes[0].boundary, Boundary::kWall);
 }
 
+// Arrays (cases, space…[, channels]) beside the only one that can be fields.
+TEST_F(DataFieldSource, FindsConstantInputs) {
+  const auto u = random({12, 6, 16, 9}, "u"), k = random({12, 16, 9}, "k"),
+             force = random({12, 16, 9, 2}, "force");
+  const Tensors all{{"u", u}, {"k", k}, {"force", force}};
+  const auto found = source(all);
+  EXPECT_EQ(found.layout().channels, std::vector<std::string>{"u"});
+  EXPECT_EQ(found.layout().constants,
+            (std::vector<std::string>{"force0", "force1", "k"}));
+  EXPECT_TRUE(torch::equal(found.constants(3, 4),
+                           torch::cat({force, k.unsqueeze(-1)}, -1)
+                               .narrow(0, 3, 4)
+                               .to(torch::kFloat32)));
+  EXPECT_TRUE(
+      torch::equal(found.values(0, 12), u.unsqueeze(-1).to(torch::kFloat32)));
+  EXPECT_NE(found.describe().find("; constant inputs force0, force1, k;"),
+            std::string::npos);
+  // As a run names them afterwards, and a user does.
+  for (const auto& names :
+       {found.layout().constants, std::vector<std::string>{"k", "force"}}) {
+    const auto again = source(all, {.channels = {"u"}, .constants = names});
+    EXPECT_EQ(again.layout().constants, found.layout().constants);
+  }
+  const auto one = source(all, {.constants = {"k"}});
+  EXPECT_EQ(one.layout().constants, std::vector<std::string>{"k"});
+  EXPECT_NE(one.describe().find("not read: force0, force1"), std::string::npos);
+  const auto none = source(all, {.constants = {"none"}});
+  EXPECT_FALSE(none.constants(0, 1).defined());
+  // Where channels are named, so must inputs be.
+  EXPECT_TRUE(source(all, {.channels = {"u"}}).layout().constants.empty());
+  // Axes in another order: cases first, then space as it is named.
+  const auto turned =
+      source({{"u", u.permute({3, 0, 1, 2})}, {"k", k.transpose(1, 2)}},
+             {.axes = {"y", "case", "time", "x"}, .constants = {"k"}});
+  EXPECT_TRUE(torch::equal(turned.constants(0, 12).squeeze(-1),
+                           k.transpose(1, 2).to(torch::kFloat32)));
+}
+
+TEST_F(DataFieldSource, DoesNotGuessWhatMayBeTime) {
+  const auto u = random({12, 16, 16}, "u"), k = random({12, 16}, "k");
+  const auto found = source({{"u", u}, {"k", k}});
+  EXPECT_TRUE(found.layout().constants.empty());
+  EXPECT_NE(found.describe().find("it may be along time or along space"),
+            std::string::npos)
+      << found.describe();
+  EXPECT_EQ(
+      source({{"u", u}, {"k", k}}, {.constants = {"k"}}).layout().constants,
+      std::vector<std::string>{"k"});
+}
+
+TEST_F(DataFieldSource, SaysWhatIsWrongWithConstantInputs) {
+  const auto u = random({12, 6, 16}, "u");
+  auto hole = random({12, 16}, "k");
+  hole[7][3] = std::nan("");
+  EXPECT_NE(testing::thrown<DataError>([&] {
+              source({{"u", u}, {"k", hole}}).constants(0, 12);
+            }).find("case 7 has a number of k that is not finite"),
+            std::string::npos);
+  EXPECT_NE(error_of<DataError>({{"u", u}, {"k", random({12, 15}, "k")}},
+                                {.constants = {"k"}})
+                .find("expected 'k' of shape (12, 16), or with up to 8 "
+                      "channels behind, got (12, 15)"),
+            std::string::npos);
+  EXPECT_NE(error_of<ConfigError>({{"u", u}, {"kappa", random({12, 16}, "k")}},
+                                  {.constants = {"kapa"}})
+                .find("no kapa"),
+            std::string::npos);
+  EXPECT_NE(error_of<ConfigError>({{"u", u}, {"k", random({12, 16, 2}, "k")}},
+                                  {.constants = {"k0"}})
+                .find("k has k0, k1: name it, or all of them"),
+            std::string::npos);
+}
+
 TEST_F(DataFieldSource, SaysWhatIsWrong) {
   const auto good = random({12, 6, 16}, "u");
   auto hole = good.clone();

@@ -127,6 +127,18 @@ TEST_F(DataFieldLayouts, PdeBenchGroupsAreCases) {
   }
 }
 
+TEST_F(DataFieldLayouts, CasesOfOtherShapesAreRefused) {
+  {
+    StoredFields file(path("ragged.h5"));
+    file.array("0000/data", some_values({3, 8, 8, 1}, "a"));
+    file.array("0001/data", some_values({3, 8, 9, 1}, "b"));
+  }
+  EXPECT_NE(testing::thrown<DataError>([&] {
+              source("ragged.h5");
+            }).find("of '0001/data' (3, 8, 9, 1), got 9"),
+            std::string::npos);
+}
+
 TEST_F(DataFieldLayouts, PdeBenchIncompressible) {
   const auto velocity = some_values({2, 5, 6, 6, 2}, "v"),
              particles = some_values({2, 5, 6, 6, 1}, "p");
@@ -143,7 +155,46 @@ TEST_F(DataFieldLayouts, PdeBenchIncompressible) {
   EXPECT_EQ(found.layout().times[4].item<double>(), 2);
   EXPECT_TRUE(
       torch::equal(found.values(0, 2), torch::cat({velocity, particles}, -1)));
-  expect_said(found, "force is not read");
+  // The force does not change in time.
+  EXPECT_EQ(found.layout().constants, (Names{"force_0", "force_1"}));
+  EXPECT_TRUE(torch::equal(found.constants(1, 1),
+                           some_values({2, 6, 6, 2}, "f").narrow(0, 1, 1)));
+  // Runs of older programs, which have not read it, name the channels.
+  const auto as_before = source("ns.h5", {.channels = found.layout().channels});
+  EXPECT_TRUE(as_before.layout().constants.empty());
+  expect_said(as_before, "constant in time, and not read: force_0, force_1");
+}
+
+// Darcy's coefficient: an input, not among the fields.
+TEST_F(DataFieldLayouts, PdeBenchCoefficientsAreInputs) {
+  const auto u = some_values({4, 3, 6, 5}, "u"),
+             nu = some_values({4, 6, 5}, "nu");
+  {
+    StoredFields file(path("darcy.hdf5"));
+    file.array("tensor", u);
+    file.array("nu", nu);
+    file.array("x-coordinate", torch::arange(6));
+    file.array("y-coordinate", torch::arange(5));
+  }
+  const auto found = source("darcy.hdf5");
+  EXPECT_EQ(found.layout().channels, Names{"u"});
+  EXPECT_EQ(found.layout().constants, Names{"nu"});
+  EXPECT_TRUE(torch::equal(found.values(0, 4), u.unsqueeze(-1)));
+  EXPECT_TRUE(
+      torch::equal(found.constants(1, 2), nu.narrow(0, 1, 2).unsqueeze(-1)));
+  expect_said(found, "; constant inputs nu;");
+  // As older programs had it, whose runs name both.
+  const auto before = source("darcy.hdf5", {.channels = {"u", "nu"}});
+  EXPECT_TRUE(before.layout().constants.empty());
+  EXPECT_EQ(before.values(0, 4).size(-1), 2);
+  expect_said(before, "channels that stay as they are: nu");
+  const auto none = source("darcy.hdf5", {.constants = {"none"}});
+  EXPECT_EQ(none.layout().channels, Names{"u"});
+  EXPECT_FALSE(none.constants(0, 1).defined());
+  EXPECT_NE(testing::thrown<ConfigError>([&] {
+              source("darcy.hdf5", {.constants = {"mu"}});
+            }).find("no mu that does not change in time"),
+            std::string::npos);
 }
 
 TEST_F(DataFieldLayouts, TimeLastWhereTheTimesSaySo) {

@@ -82,10 +82,7 @@ class DataWell : public ::testing::Test {
 
 // (N, T, x, y, channels) of what was written, in the order of channels.
 Tensor expected_values(const Stored& s) {
-  const int64_t cases = s.density.size(0);
-  return torch::cat({s.density.unsqueeze(-1),
-                     s.pattern.expand({cases, kFrames, kX, kY}).unsqueeze(-1),
-                     s.velocity, s.stress.flatten(4)},
+  return torch::cat({s.density.unsqueeze(-1), s.velocity, s.stress.flatten(4)},
                     -1);
 }
 
@@ -94,8 +91,8 @@ TEST_F(DataWell, FieldsOfAllOrdersAreChannels) {
   const FieldSource found(path("a.hdf5"), {});
   const auto& layout = found.layout();
   EXPECT_EQ(layout.channels,
-            (Names{"density", "pattern", "velocity_x", "velocity_y",
-                   "stress_xx", "stress_xy", "stress_yx", "stress_yy"}));
+            (Names{"density", "velocity_x", "velocity_y", "stress_xx",
+                   "stress_xy", "stress_yx", "stress_yy"}));
   EXPECT_TRUE(torch::equal(found.values(0, 4), expected_values(stored)));
   EXPECT_TRUE(
       torch::equal(found.values(2, 1, 1, 2),
@@ -111,10 +108,21 @@ TEST_F(DataWell, FieldsOfAllOrdersAreChannels) {
   EXPECT_NEAR(found.parameters()[3][1].item<double>(), 9.81, 1e-6);
   const auto text = found.describe();
   EXPECT_NE(text.find("The Well, cavities"), std::string::npos) << text;
-  EXPECT_NE(text.find("constant in time, and channels that stay as they are: "
-                      "pattern"),
-            std::string::npos)
-      << text;
+  EXPECT_NE(text.find("; constant inputs pattern;"), std::string::npos) << text;
+}
+
+TEST_F(DataWell, FieldsWithoutTimeAreInputs) {
+  const auto stored = write("a.hdf5", 4);
+  const FieldSource found(path("a.hdf5"), {});
+  EXPECT_EQ(found.layout().constants, Names{"pattern"});
+  const auto pattern = stored.pattern.expand({4, kX, kY}).unsqueeze(-1);
+  EXPECT_TRUE(torch::equal(found.constants(0, 4), pattern));
+  // A run that was made with all of them as channels keeps them.
+  const Names all{"a", "b", "c", "d", "e", "f", "g", "h"};
+  const FieldSource before(path("a.hdf5"), {.channels = all});
+  EXPECT_TRUE(before.layout().constants.empty());
+  EXPECT_TRUE(torch::equal(before.values(0, 4).select(-1, 1),
+                           stored.pattern.expand({4, kFrames, kX, kY})));
 }
 
 TEST_F(DataWell, AWallInsideIsNoEnd) {
@@ -150,7 +158,7 @@ TEST_F(DataWell, AFoldersOwnSplitHolds) {
             std::string::npos)
       << found.describe();
   const Runtime runtime;
-  const FieldDataset data(found, 3, runtime);
+  const FieldDataset data(found, found.split(3), runtime);
   EXPECT_EQ(data.cases(Split::kTrain), 5);
   EXPECT_EQ(data.cases(Split::kTest), 2);
   EXPECT_TRUE(torch::equal(

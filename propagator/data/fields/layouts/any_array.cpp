@@ -34,28 +34,6 @@ std::string text_of(const std::vector<int64_t>& shape) {
   throw DataError(fmt::format("{}: {}", path, what), hint);
 }
 
-std::string chosen_array(const OpenFields& file, const std::string& wanted) {
-  if (!wanted.empty()) {
-    file.reader->shape(wanted);  // DataError if it is not there
-    return wanted;
-  }
-  std::vector<std::string> possible;
-  for (const auto& [name, shape] : file.reader->shapes()) {
-    if (shape.size() >= 3 && is_plain_text(name)) possible.push_back(name);
-  }
-  if (std::ranges::count(possible, "fields") > 0) possible = {"fields"};
-  if (possible.size() == 1) return possible.front();
-  if (possible.empty()) {
-    fail_array(file.path,
-               "expected an array of three axes or more: cases, time, space",
-               "`propagator data info` prints what a file has");
-  }
-  fail_array(file.path,
-             fmt::format("several arrays may be the fields: {}",
-                         fmt::join(possible, ", ")),
-             fmt::format("say which: -s data.array={}", possible.front()));
-}
-
 Tensor line_of(const OpenFields& file, const std::string& name, int64_t count) {
   const auto at = file.reader->all(name).to(torch::kFloat64).flatten();
   if (at.numel() != count) {
@@ -109,6 +87,145 @@ std::vector<std::string> guess(const OpenFields& file,
     return names;
   }
   return guessed_axes(shape);
+}
+
+// Names of axes of the array, as they are said or look; none where they cannot
+// be told.
+std::vector<std::string> axes_of(const OpenFields& file,
+                                 const std::vector<int64_t>& shape,
+                                 const FieldChoices& choices) {
+  if (choices.axes.empty()) return guess(file, shape);
+  return choices.axes.size() == shape.size() ? choices.axes
+                                             : std::vector<std::string>();
+}
+
+// As it is called in the file, with its group or without, or one of its
+// channels by its number: u, group/u, u0.
+bool is_named(const FieldChoices& choices, const std::string& array) {
+  const auto name = array.substr(array.rfind('/') + 1);
+  return std::ranges::any_of(choices.constants, [&](const auto& wanted) {
+    return wanted == name ||
+           (wanted.starts_with(array) &&
+            std::all_of(wanted.begin() + std::ssize(array), wanted.end(),
+                        [](char c) { return c >= '0' && c <= '9'; }));
+  });
+}
+
+// Of a field with such axes: (cases, space…) in their order.
+std::vector<int64_t> constant_shape(const std::vector<int64_t>& shape,
+                                    const std::vector<std::string>& axes) {
+  std::vector<int64_t> expected{0};
+  for (size_t d = 0; d < axes.size(); ++d) {
+    if (axes[d] == kCase) expected[0] = shape[d];
+    if (axes[d] == kCase || axes[d] == kTime || axes[d] == kChannel) continue;
+    expected.push_back(shape[d]);
+  }
+  return expected;
+}
+
+// Whether numbers of that shape are at each node of each case, some channels
+// behind or none.
+bool fits(const std::vector<int64_t>& shape,
+          const std::vector<int64_t>& expected) {
+  const auto same = std::ranges::mismatch(shape, expected);
+  return same.in2 == expected.end() &&
+         (same.in1 == shape.end() ||
+          (same.in1 + 1 == shape.end() && *same.in1 <= kMostChannels));
+}
+
+// What could be along time as well is no input unless it is named.
+bool is_constant(const std::vector<int64_t>& shape,
+                 const std::vector<int64_t>& fields,
+                 const std::vector<std::string>& axes) {
+  const auto time = std::ranges::find(axes, kTime) - axes.begin();
+  return fits(shape, constant_shape(fields, axes)) &&
+         shape[1] != fields[static_cast<size_t>(time)];
+}
+
+// The only one that all others can be constants of.
+std::vector<std::string> fields_among(const OpenFields& file,
+                                      const std::vector<std::string>& possible,
+                                      const FieldChoices& choices) {
+  const auto& all = file.reader->shapes();
+  std::vector<std::string> found;
+  for (const auto& name : possible) {
+    const auto& shape = all.at(name);
+    const auto axes = axes_of(file, shape, choices);
+    if (axes.empty() || std::ranges::count(axes, kTime) == 0) continue;
+    if (std::ranges::all_of(possible, [&](const auto& other) {
+          return other == name || is_constant(all.at(other), shape, axes);
+        })) {
+      found.push_back(name);
+    }
+  }
+  return found;
+}
+
+std::string chosen_array(const OpenFields& file, const FieldChoices& choices) {
+  if (!choices.array.empty()) {
+    file.reader->shape(choices.array);  // DataError if it is not there
+    return choices.array;
+  }
+  std::vector<std::string> possible;
+  for (const auto& [name, shape] : file.reader->shapes()) {
+    if (shape.size() >= 3 && is_plain_text(name) && !is_named(choices, name)) {
+      possible.push_back(name);
+    }
+  }
+  if (std::ranges::count(possible, "fields") > 0) possible = {"fields"};
+  if (possible.size() == 1) return possible.front();
+  if (possible.empty()) {
+    fail_array(file.path,
+               "expected an array of three axes or more: cases, time, space",
+               "`propagator data info` prints what a file has");
+  }
+  const auto found = fields_among(file, possible, choices);
+  if (found.size() == 1) return found.front();
+  fail_array(file.path,
+             fmt::format("several arrays may be the fields: {}",
+                         fmt::join(possible, ", ")),
+             fmt::format("say which: -s data.array={}", possible.front()));
+}
+
+// Arrays beside the fields that have numbers at each node of each case.
+void add_constants(const OpenFields& file, const std::string& array,
+                   const std::vector<std::string>& axes,
+                   const FieldChoices& choices, FieldContent& content) {
+  const auto& all = file.reader->shapes();
+  const auto expected = constant_shape(all.at(array), axes);
+  std::vector<int64_t> roles{kCaseAxis};
+  for (int64_t d = 0; d + 1 < std::ssize(expected); ++d) roles.push_back(d);
+  for (const auto& [name, shape] : all) {
+    if (name == array || !is_plain_text(name)) continue;
+    const bool named = is_named(choices, name);
+    if (!fits(shape, expected)) {
+      if (!named) continue;
+      fail_array(
+          file.path,
+          fmt::format("expected '{}' of shape {}, or with up to {} "
+                      "channels behind, got {}",
+                      name, text_of(expected), kMostChannels, text_of(shape)),
+          "data.constants are of shape (cases, space…[, channels])");
+    }
+    const bool unclear = !is_constant(shape, all.at(array), axes);
+    const bool looked_for =
+        finds_constants(choices) || !choices.constants.empty();
+    if (!named && (unclear || !looked_for)) {
+      content.remarks.push_back(fmt::format(
+          "{} is not read{} (data.constants names inputs)", name,
+          unclear ? ", since it may be along time or along space" : ""));
+      continue;
+    }
+    auto axes_here = roles;
+    if (shape.size() > expected.size()) axes_here.push_back(kChannelAxis);
+    const auto piece = file.piece(name, axes_here);
+    const int64_t channels = piece.channels();
+    for (int64_t c = 0; c < channels; ++c) {
+      content.layout.channels.push_back(
+          channels == 1 ? name : fmt::format("{}{}", name, c));
+    }
+    content.runs.front().pieces.push_back(piece);
+  }
 }
 
 }  // namespace
@@ -178,11 +295,10 @@ NamedAxes named_axes(const std::string& path, const std::string& array,
 
 FieldContent read_any_array(const OpenFields& file,
                             const FieldChoices& choices) {
-  const auto array = chosen_array(file, choices.array);
+  const auto array = chosen_array(file, choices);
   const auto shape = file.reader->shape(array);
-  const auto axes = named_axes(
-      file.path, array, shape,
-      choices.axes.empty() ? guess(file, shape) : choices.axes, true);
+  const auto names = choices.axes.empty() ? guess(file, shape) : choices.axes;
+  const auto axes = named_axes(file.path, array, shape, names, true);
   FieldContent content{.kind = choices.axes.empty()
                                    ? fmt::format("the array {}, whose axes are "
                                                  "guessed",
@@ -218,6 +334,7 @@ FieldContent read_any_array(const OpenFields& file,
   }
   content.runs.push_back({size_of(kCaseAxis), {piece}});
   read_numbers(file, array, content);
+  add_constants(file, array, names, choices, content);
   return content;
 }
 

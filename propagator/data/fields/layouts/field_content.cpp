@@ -54,6 +54,17 @@ Tensor read_piece(const FieldPiece& piece, const std::vector<int64_t>& nodes,
       .expand(full);
 }
 
+// (count, frames, nodes…, C)
+Tensor read_all_pieces(const std::vector<FieldPiece>& pieces,
+                       const std::vector<int64_t>& nodes, int64_t begin,
+                       int64_t count, int64_t first, int64_t frames) {
+  std::vector<Tensor> parts;
+  for (const auto& piece : pieces) {
+    parts.push_back(read_piece(piece, nodes, begin, count, first, frames));
+  }
+  return parts.size() == 1 ? parts[0] : torch::cat(parts, -1);
+}
+
 void check_names(const std::string& path, const char* what,
                  const std::vector<std::string>& names) {
   std::set<std::string> known;
@@ -86,6 +97,19 @@ void check_piece(const std::string& path, const FieldContent& content,
   }
 }
 
+void check_pieces(const std::string& path, const FieldContent& content,
+                  const FieldRun& run, const std::vector<FieldPiece>& pieces,
+                  size_t expected, const char* what) {
+  int64_t channels = 0;
+  for (const auto& piece : pieces) {
+    check_piece(path, content, run, piece);
+    channels += piece.channels();
+  }
+  if (channels == static_cast<int64_t>(expected)) return;
+  fail_content(path,
+               fmt::format("expected {} {}, got {}", expected, what, channels));
+}
+
 }  // namespace
 
 int64_t FieldPiece::channels() const {
@@ -94,6 +118,10 @@ int64_t FieldPiece::channels() const {
     if (roles[d] == kChannelAxis) channels *= shape[d];
   }
   return channels;
+}
+
+bool FieldPiece::is_constant() const {
+  return std::ranges::count(roles, kTimeAxis) == 0;
 }
 
 int64_t FieldContent::cases() const {
@@ -110,11 +138,12 @@ std::vector<int64_t> FieldContent::nodes() const {
 
 Tensor read_run(const FieldRun& run, const std::vector<int64_t>& nodes,
                 int64_t begin, int64_t count, int64_t first, int64_t frames) {
-  std::vector<Tensor> parts;
-  for (const auto& piece : run.pieces) {
-    parts.push_back(read_piece(piece, nodes, begin, count, first, frames));
-  }
-  return parts.size() == 1 ? parts[0] : torch::cat(parts, -1);
+  return read_all_pieces(run.pieces, nodes, begin, count, first, frames);
+}
+
+Tensor read_constants(const FieldRun& run, const std::vector<int64_t>& nodes,
+                      int64_t begin, int64_t count) {
+  return read_all_pieces(run.constants, nodes, begin, count, 0, 1).select(1, 0);
 }
 
 void check_content(const std::string& path, const FieldContent& content) {
@@ -123,6 +152,12 @@ void check_content(const std::string& path, const FieldContent& content) {
   check_names(path, "axes", axes);
   check_names(path, "channels", content.layout.channels);
   check_names(path, "numbers of each case", content.layout.parameters);
+  // A forecast is given both by name, beside `fields`.
+  auto told = content.layout.constants;
+  told.insert(told.end(), content.layout.parameters.begin(),
+              content.layout.parameters.end());
+  if (!content.layout.constants.empty()) told.emplace_back("fields");
+  check_names(path, "what a forecast is told", told);
   if (axes.empty() || axes.size() > 3) {
     fail_content(path, fmt::format("expected one to three axes of space, got "
                                    "{}",
@@ -134,15 +169,11 @@ void check_content(const std::string& path, const FieldContent& content) {
     fail_content(path, "it has no frames");
   }
   for (const auto& run : content.runs) {
-    int64_t channels = 0;
-    for (const auto& piece : run.pieces) {
-      check_piece(path, content, run, piece);
-      channels += piece.channels();
-    }
-    if (channels != std::ssize(content.layout.channels) || channels == 0) {
-      fail_content(path, fmt::format("expected {} channels, got {}",
-                                     content.layout.channels.size(), channels));
-    }
+    if (content.layout.channels.empty()) fail_content(path, "it has no fields");
+    check_pieces(path, content, run, run.pieces, content.layout.channels.size(),
+                 "channels");
+    check_pieces(path, content, run, run.constants,
+                 content.layout.constants.size(), "constant inputs");
   }
   const auto& numbers = content.parameters;
   if (numbers.defined() && !torch::isfinite(numbers).all().item<bool>()) {

@@ -14,7 +14,7 @@ struct FieldChoices;
 inline constexpr int64_t kCaseAxis = -1, kTimeAxis = -2, kChannelAxis = -3;
 
 // An array that holds some channels of some cases. What it has no axis of is
-// the same for all: a field without time is a constant channel.
+// the same for all: a field without time is constant.
 struct FieldPiece {
   std::shared_ptr<const TensorReader> reader;
   std::string array;
@@ -22,12 +22,15 @@ struct FieldPiece {
   std::vector<int64_t> roles;  // of its axes; several may be of channels
 
   int64_t channels() const;
+  bool is_constant() const;  // in time
 };
 
-// Consecutive cases whose channels are in the same arrays, one behind another.
+// Consecutive cases whose channels are in the same arrays, one behind another,
+// and so their constant inputs.
 struct FieldRun {
   int64_t cases;
   std::vector<FieldPiece> pieces;
+  std::vector<FieldPiece> constants = {};
 };
 
 // What a reader of one layout found in a file or folder.
@@ -51,6 +54,19 @@ struct FieldContent {
 torch::Tensor read_run(const FieldRun& run, const std::vector<int64_t>& nodes,
                        int64_t begin, int64_t count, int64_t first,
                        int64_t frames);
+
+// Constants of the same, (count, nodes…, K).
+torch::Tensor read_constants(const FieldRun& run,
+                             const std::vector<int64_t>& nodes, int64_t begin,
+                             int64_t count);
+
+// Of pieces that a reader has left among channels those without time become
+// inputs, or are left out, as is chosen; remarks say which. ConfigError if
+// there are none of a chosen name.
+void part_constants(FieldContent& content, const FieldChoices& choices);
+// Whether arrays without time that nobody named are inputs: where channels are
+// named there are no others, so that a run has always those that it began with.
+bool finds_constants(const FieldChoices& choices);
 
 // DataError unless arrays, axes, names and numbers belong together.
 void check_content(const std::string& path, const FieldContent& content);

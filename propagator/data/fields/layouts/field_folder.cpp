@@ -41,7 +41,8 @@ fs::path split_root(const fs::path& path) {
 
 bool same_fields(const FieldLayout& a, const FieldLayout& b) {
   if (a.channels != b.channels || a.parameters != b.parameters ||
-      a.times.numel() != b.times.numel() || a.axes.size() != b.axes.size()) {
+      a.constants != b.constants || a.times.numel() != b.times.numel() ||
+      a.axes.size() != b.axes.size()) {
     return false;
   }
   for (size_t d = 0; d < a.axes.size(); ++d) {
@@ -58,8 +59,8 @@ bool same_fields(const FieldLayout& a, const FieldLayout& b) {
 void join(FieldContent& all, const FieldContent& more, const fs::path& file) {
   if (!same_fields(all.layout, more.layout)) {
     throw DataError(
-        fmt::format("{}: its frames, axes, channels or numbers of "
-                    "cases are not those of the files before it",
+        fmt::format("{}: its frames, axes, channels, constant inputs or "
+                    "numbers of cases are not those of the files before it",
                     plain_text(file.string())));
   }
   all.runs.insert(all.runs.end(), more.runs.begin(), more.runs.end());
@@ -190,8 +191,10 @@ bool is_field_path(const fs::path& path) {
 FieldContent read_field_folder(const fs::path& path,
                                const FieldChoices& choices) {
   const auto root = split_root(path);
-  return root.empty() ? read_npy_folder(path, choices)
-                      : read_split_folder(path, root, choices);
+  if (!root.empty()) return read_split_folder(path, root, choices);
+  auto content = read_npy_folder(path, choices);
+  part_constants(content, choices);
+  return content;
 }
 
 }  // namespace propagator::data

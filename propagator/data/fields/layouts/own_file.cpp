@@ -57,6 +57,12 @@ std::optional<FieldContent> read_own_fields(const OpenFields& file) {
   }
   roles.push_back(kChannelAxis);
   content.runs.push_back({own.cases(), {file.piece("fields", roles)}});
+  if (auto& layout = content.layout; !layout.constants.empty()) {
+    std::erase(roles, kTimeAxis);
+    content.runs[0].pieces.push_back(file.piece("constants", roles));
+    layout.channels.insert(layout.channels.end(), layout.constants.begin(),
+                           layout.constants.end());
+  }
   content.split = split_of(file, content.note, own.cases());
   return content;
 }

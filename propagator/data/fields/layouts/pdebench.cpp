@@ -78,7 +78,6 @@ std::optional<FieldContent> read_single(const OpenFields& file) {
     roles.insert(roles.begin(), kCaseAxis);
     run.pieces.push_back(file.piece("nu", roles));
     content.layout.channels.emplace_back("nu");
-    content.remarks.emplace_back("nu is a constant channel");
   }
   content.runs.push_back(run);
   return content;
@@ -123,16 +122,20 @@ std::optional<FieldContent> read_incompressible(const OpenFields& file) {
   auto roles = usual_roles(space);
   roles.push_back(kChannelAxis);
   FieldRun run{shape[0], {}};
-  for (const auto* name : {"velocity", "particles"}) {
-    const auto piece = file.piece(name, roles);
+  const auto add = [&](const char* name, const std::vector<int64_t>& axes) {
+    const auto piece = file.piece(name, axes);
     for (int64_t c = 0; c < piece.channels(); ++c) {
       layout.channels.push_back(
           piece.channels() == 1 ? name : fmt::format("{}_{}", name, c));
     }
     run.pieces.push_back(piece);
-  }
-  if (reader.shapes().contains("force")) {
-    content.remarks.emplace_back("force is not read");
+  };
+  add("velocity", roles);
+  add("particles", roles);
+  if (is_one_of(reader, "force", space + 2, space + 2)) {
+    auto constant = roles;
+    std::erase(constant, kTimeAxis);
+    add("force", constant);
   }
   content.runs.push_back(run);
   return content;

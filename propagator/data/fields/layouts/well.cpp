@@ -94,7 +94,6 @@ FieldRun read_pieces(const OpenFields& file,
                      const std::vector<std::string>& dims,
                      FieldContent& content) {
   FieldRun run{0, {}};
-  std::vector<std::string> constant;
   for (size_t order = 0; order < 3; ++order) {
     const auto group = fmt::format("t{}_fields", order);
     for (const auto& name : names_in(*file.reader, group)) {
@@ -102,9 +101,6 @@ FieldRun read_pieces(const OpenFields& file,
           field_piece(file, group + "/" + name, dims.size(), order);
       if (std::ranges::count(piece.roles, kCaseAxis) > 0) {
         run.cases = piece.shape[0];
-      }
-      if (std::ranges::count(piece.roles, kTimeAxis) == 0) {
-        constant.push_back(plain_text(name));
       }
       name_components(name, dims, order, content.layout.channels);
       run.pieces.push_back(piece);
@@ -114,11 +110,6 @@ FieldRun read_pieces(const OpenFields& file,
   if (run.cases == 0) {
     const auto said = file.reader->numbers("", "n_trajectories");
     run.cases = said.empty() ? 1 : static_cast<int64_t>(said[0]);
-  }
-  if (!constant.empty()) {
-    content.remarks.push_back(
-        fmt::format("constant in time, and channels that stay as they are: {}",
-                    fmt::join(constant, ", ")));
   }
   return run;
 }
