@@ -2,11 +2,42 @@
 
 #include <torch/fft.h>
 
+#include <cmath>
 #include <numbers>
 
 #include "propagator/physics/fields/case_draws.h"
 
 namespace propagator::physics {
+namespace {
+
+using torch::Tensor;
+
+// (n, n): what a shift does to values on n periodic points.
+torch::Tensor shift_matrix(int64_t n, double length,
+                           const torch::TensorOptions& where) {
+  const auto k = torch::arange(n / 2 + 1, torch::kFloat64);
+  const auto angle = -2 * std::numbers::pi * (length - std::floor(length)) * k;
+  const auto turn = torch::polar(torch::ones_like(angle), angle);
+  const auto rows =
+      torch::fft::irfft(torch::fft::rfft(torch::eye(n, torch::kFloat64)) * turn,
+                        n);  // row i: the unit vector i, moved
+  return rows.t().to(where);
+}
+
+}  // namespace
+
+torch::Tensor shifted(const torch::Tensor& states,
+                      const std::vector<double>& lengths) {
+  auto moved = states;
+  for (size_t d = 0; d < lengths.size(); ++d) {
+    const auto axis = static_cast<int64_t>(d) + 1;
+    const auto matrix =
+        shift_matrix(states.size(axis), lengths[d], states.options());
+    moved = torch::matmul(moved.transpose(axis, -1), matrix.t())
+                .transpose(axis, -1);
+  }
+  return moved;
+}
 
 void Advection::describe(config::Schema& s) {
   s.field(
@@ -43,6 +74,26 @@ torch::Tensor Advection::speeds(const CaseRange& range) const {
   return CaseDraws(range, "fields/advection/speed")
       .uniform(1, speed_min_, speed_max_)
       .select(1, 0);
+}
+
+Tensor Advection::continued(const Tensor& states, const Tensor& parameters,
+                            int64_t count) const {
+  const int64_t points = states.size(1);
+  const auto spectrum = torch::fft::rfft(states.select(2, 0));
+  const auto k =
+      2 * std::numbers::pi * torch::arange(points / 2 + 1, torch::kFloat64);
+  const auto speed = parameters.select(1, 0).to(torch::kCPU, torch::kFloat64);
+  std::vector<Tensor> all;
+  for (int64_t n = 1; n <= count; ++n) {
+    const auto distance =
+        torch::frac(speed * (static_cast<double>(n) * times_.step()));
+    const auto angle = torch::outer(distance, -k);
+    const auto turn = torch::polar(torch::ones_like(angle), angle)
+                          .to(spectrum.device())
+                          .to(spectrum.scalar_type());
+    all.push_back(torch::fft::irfft(spectrum * turn, points));
+  }
+  return torch::stack(all, 1).unsqueeze(-1);
 }
 
 FieldCases Advection::solve(const CaseRange& range) const {

@@ -73,6 +73,31 @@ FieldLayout Blobs::layout() const {
           .parameters = {"velocity_x", "velocity_y"}};
 }
 
+torch::Tensor Blobs::continued(const torch::Tensor& states,
+                               const torch::Tensor& parameters,
+                               int64_t count) const {
+  const std::vector<int64_t> points{states.size(1), states.size(2)};
+  const auto spectrum = torch::fft::rfft2(states.select(3, 0));
+  const double turn = 2 * std::numbers::pi;
+  const auto x = turn * static_cast<double>(points[0]) *
+                 torch::fft::fftfreq(points[0], torch::kFloat64);
+  const auto y = turn * torch::arange(points[1] / 2 + 1, torch::kFloat64);
+  const auto velocity = parameters.to(torch::kCPU, torch::kFloat64);
+  const auto along = [&](int64_t axis) {
+    return velocity.select(1, axis).view({-1, 1, 1}) * times_.step();
+  };
+  const auto each = along(0) * x.unsqueeze(1) + along(1) * y;  // (N, X, Y/2+1)
+  std::vector<torch::Tensor> all;
+  for (int64_t n = 1; n <= count; ++n) {
+    const auto angle = -static_cast<double>(n) * each;
+    const auto turned = torch::polar(torch::ones_like(angle), angle)
+                            .to(spectrum.device())
+                            .to(spectrum.scalar_type());
+    all.push_back(torch::fft::irfft2(spectrum * turned, points));
+  }
+  return torch::stack(all, 1).unsqueeze(-1);
+}
+
 FieldCases Blobs::solve(const CaseRange& range) const {
   const auto draws = [&](const char* name) { return CaseDraws(range, name); };
   const auto velocity =

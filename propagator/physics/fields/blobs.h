@@ -17,6 +17,11 @@ class Blobs : public FieldProblem {
   std::map<std::string, double> assess(const CaseRange& range,
                                        const FieldCases& found,
                                        FieldCheck check) const override;
+  torch::Tensor continued(const torch::Tensor& states,
+                          const torch::Tensor& parameters,
+                          int64_t count) const override;
+  bool continues() const override { return true; }
+  std::vector<std::string> conserved() const override { return {"density"}; }
   int64_t cases_at_once() const override { return 64; }
 
  private:

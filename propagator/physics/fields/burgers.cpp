@@ -19,6 +19,7 @@ constexpr double kMildRange = 8;  // e^16 of a range costs seven digits
 // with 1.6 points a standard deviation leaves e^{-2 π² 1.6²} of it.
 constexpr double kReach = 9;
 constexpr double kPerWidth = 1.6;
+constexpr double kLeastValue = 1e-6;
 constexpr int64_t kWindow = 4'000'000;  // numbers of the integrand at once
 
 }  // namespace
@@ -153,40 +154,59 @@ Tensor Burgers::exact_frame(const SineWaves& waves, double time, int64_t finer,
                    : by_integral(waves, time, finer, where);
 }
 
-Tensor Burgers::spectral_frames(const CaseRange& range, int64_t finer) const {
-  const int64_t all = points_ * refine_ * finer;
-  const auto waves = SineWaves::draw(waves_, range, points_);
+void Burgers::march(
+    const Tensor& begin, double largest, int64_t count,
+    const std::function<void(const Tensor& frame)>& take) const {
+  const int64_t all = begin.size(1);
   const auto index = torch::arange(all / 2 + 1, torch::kFloat64);
-  const auto k = (2 * kPi * index).to(range.where.device());
+  const auto k = (2 * kPi * index).to(begin.device());
   const auto kept = index < static_cast<double>(all) / 3;
   const auto turn = (torch::complex(torch::zeros_like(index),
                                     -kPi * index * kept)
-                         .to(range.where.device()));  // of -(u²/2)_x
-  const double longest =
-      courant_ / (largest_value() * static_cast<double>(all));
+                         .to(begin.device()));  // of -(u²/2)_x
+  const double longest = courant_ / (largest * static_cast<double>(all));
   const int64_t steps = std::lround(std::ceil(times_.step() / longest));
   const Etdrk4 scheme(-diffusion() * k.square(),
                       times_.step() / static_cast<double>(steps),
-                      c10::typeMetaToScalarType(range.where.dtype()));
-  auto state =
-      torch::fft::rfft(waves.at(periodic_points(0, 1, all)).to(range.where));
+                      begin.scalar_type());
+  auto state = torch::fft::rfft(begin);
   const auto factor = turn.to(state.scalar_type());
   const auto nonlinear = [&](const Tensor& v) {
     return factor * torch::fft::rfft(torch::fft::irfft(v, all).square());
   };
+  for (int64_t n = 0; n < count; ++n) {
+    for (int64_t m = 0; m < steps; ++m) state = scheme.step(state, nonlinear);
+    take(torch::fft::irfft(state, all));
+  }
+}
+
+Tensor Burgers::spectral_frames(const CaseRange& range, int64_t finer) const {
+  const int64_t all = points_ * refine_ * finer;
+  const auto waves = SineWaves::draw(waves_, range, points_);
+  const auto begin = waves.at(periodic_points(0, 1, all)).to(range.where);
   std::vector<Tensor> frames;
-  for (int64_t n = 0; n < times_.frames; ++n) {
-    for (int64_t m = 0; n > 0 && m < steps; ++m) {
-      state = scheme.step(state, nonlinear);
-    }
-    frames.push_back(torch::fft::irfft(state, all)
-                         .view({range.count, points_, -1})
-                         .select(2, 0));
-    expect_finite(frames.back(), static_cast<double>(n) * times_.step(),
+  const auto keep = [&](const Tensor& frame) {
+    frames.push_back(frame.view({range.count, points_, -1}).select(2, 0));
+    expect_finite(frames.back(),
+                  static_cast<double>(frames.size() - 1) * times_.step(),
                   "a larger field.refine or a smaller field.courant");
     range.frame_done();
-  }
+  };
+  keep(begin);
+  march(begin, largest_value(), times_.frames - 1, keep);
   return torch::stack(frames, 1);
+}
+
+Tensor Burgers::continued(const Tensor& states, const Tensor&,
+                          int64_t count) const {
+  const auto begin = states.select(2, 0);
+  // No value grows beyond the largest; one that stands still takes one step.
+  const double largest =
+      std::max(begin.abs().max().item<double>(), kLeastValue);
+  std::vector<Tensor> frames;
+  march(begin, largest, count,
+        [&](const Tensor& frame) { frames.push_back(frame); });
+  return torch::stack(frames, 1).unsqueeze(-1);
 }
 
 FieldCases Burgers::solve(const CaseRange& range) const {

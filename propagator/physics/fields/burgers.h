@@ -24,6 +24,12 @@ class Burgers : public FieldProblem {
   std::map<std::string, double> assess(const CaseRange& range,
                                        const FieldCases& found,
                                        FieldCheck check) const override;
+  torch::Tensor continued(const torch::Tensor& states,
+                          const torch::Tensor& parameters,
+                          int64_t count) const override;
+  bool continues() const override { return true; }
+  int64_t computed_nodes() const override { return refine_; }
+  std::vector<std::string> conserved() const override { return {"u"}; }
   int64_t cases_at_once() const override {
     return method_ == BurgersMethod::kExact && !is_mild() ? 8 : 64;
   }
@@ -44,6 +50,10 @@ class Burgers : public FieldProblem {
                         const torch::TensorOptions& where) const;
   torch::Tensor exact_frame(const SineWaves& waves, double time, int64_t finer,
                             const torch::TensorOptions& where) const;
+  // Steps (N, X) on its own grid, whose values are at most `largest`, and gives
+  // so many frames.
+  void march(const torch::Tensor& begin, double largest, int64_t count,
+             const std::function<void(const torch::Tensor& frame)>& take) const;
   torch::Tensor spectral_frames(const CaseRange& range, int64_t finer) const;
 
   int64_t points_ = 256;

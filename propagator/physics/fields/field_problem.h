@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "propagator/core/config.h"
+#include "propagator/physics/fields/resampled.h"
 
 namespace propagator::physics {
 
@@ -28,6 +29,8 @@ struct FieldLayout {
   std::vector<FieldAxis> axes;
   std::vector<std::string> channels;
   std::vector<std::string> parameters = {};  // of each case
+  // Numbers at each node that do not change in time: inputs of each case.
+  std::vector<std::string> constants = {};
 };
 
 // Which cases to compute, and where. Case `first + i` depends on the seed and
@@ -65,6 +68,22 @@ class FieldProblem {
   virtual std::map<std::string, double> assess(const CaseRange& range,
                                                const FieldCases& found,
                                                FieldCheck check) const = 0;
+  // The frames that follow states (N, space…, C) of cases with these parameters
+  // (N, P), a frame's time apart: (N, count, space…, C), in the states' type
+  // and on their grid, which may be coarser or finer than that of the keys.
+  // They may be infinite where it is too coarse. Undefined unless `continues`.
+  virtual torch::Tensor continued(const torch::Tensor& /*states*/,
+                                  const torch::Tensor& /*parameters*/,
+                                  int64_t /*count*/) const {
+    return {};
+  }
+  // Whether fields and parameters say how to go on.
+  virtual bool continues() const { return false; }
+  virtual FieldGrid grid() const { return FieldGrid::kPeriodic; }
+  // Nodes along an axis that are computed for each that is kept.
+  virtual int64_t computed_nodes() const { return 1; }
+  // Channels whose sum over all nodes stays what it is.
+  virtual std::vector<std::string> conserved() const { return {}; }
   // Cases that are computed together unless somebody says otherwise.
   virtual int64_t cases_at_once() const { return 16; }
 };

@@ -65,7 +65,78 @@ Tensor laplacian_inside(const Tensor& values, double spacing) {
   return sum / (spacing * spacing);
 }
 
+// (X, K): coefficients of sines from values on the points, which are 0 on both
+// faces.
+Tensor to_sines(const Tensor& profile) {
+  return profile.t() * (2 / static_cast<double>(profile.size(1) - 1));
+}
+
+// The harmonic function with the values that (N, X, Y) has on the faces.
+Tensor harmonic_in_square(const Tensor& states, const Tensor& x,
+                          const Tensor& y) {
+  const int64_t last[] = {x.numel() - 1, y.numel() - 1};
+  const auto corners =
+      torch::stack({states.select(1, 0), states.select(1, last[0])}, 1);
+  const auto four =
+      torch::stack({corners.select(2, 0), corners.select(2, last[1])}, 2);
+  auto total = along(along(four, 1, torch::stack({1 - x, x}, 1)), 2,
+                     torch::stack({1 - y, y}, 1));
+  const auto rest = states - total;  // 0 in the corners
+  for (const int64_t across : {1, 2}) {
+    const auto& along_face = across == 1 ? y : x;
+    const auto profile = sines(along_face.numel() - 2, along_face);
+    const auto k = torch::arange(1, profile.size(0) + 1, x.options());
+    const auto near = into_the_domain(kPi * k, across == 1 ? x : y);
+    for (const bool high : {false, true}) {
+      const auto face = rest.select(across, high ? last[across - 1] : 0);
+      const auto part = torch::einsum("bk,ki,kj->bij",
+                                      {torch::matmul(face, to_sines(profile)),
+                                       high ? near.flip(-1) : near, profile});
+      total = total + (across == 1 ? part : part.transpose(1, 2));
+    }
+  }
+  return total;
+}
+
 }  // namespace
+
+Tensor diffused(const Tensor& states, double diffusion) {
+  const auto points = [&](int64_t axis) {
+    return points_with_ends(0, 1, states.size(axis)).to(states.options());
+  };
+  const auto still = harmonic_in_square(states, points(1), points(2));
+  auto rest = states - still;  // 0 on the faces
+  for (const int64_t axis : {1, 2}) {
+    const auto profile = sines(states.size(axis) - 2, points(axis));
+    const auto k = torch::arange(1, profile.size(0) + 1, profile.options());
+    const auto decay = torch::exp(-kPi * kPi * diffusion * k.square());
+    rest = along(rest, axis,
+                 torch::matmul(profile.t() * decay, to_sines(profile).t()));
+  }
+  return still + rest;
+}
+
+Tensor HeatFields::continued(const Tensor& states, const Tensor& parameters,
+                             int64_t count) const {
+  if (!continues()) return {};
+  const auto points =
+      points_with_ends(0, 1, states.size(1)).to(states.options());
+  const auto u = states.select(3, 0);
+  const auto still = harmonic_in_square(u, points, points);
+  const auto profile = sines(states.size(1) - 2, points);
+  const auto waves = along_all(u - still, to_sines(profile).t());  // (N, K, K)
+  const auto rates =
+      kPi * kPi * squared_modes(profile.size(0), 2, profile.options());
+  const auto diffusion =
+      (times_.step() * parameters).to(states.options()).view({-1, 1, 1});
+  std::vector<Tensor> all;
+  for (int64_t n = 1; n <= count; ++n) {
+    const auto decay =
+        torch::exp(-static_cast<double>(n) * (diffusion * rates));
+    all.push_back(still + along_all(waves * decay, profile.t()));
+  }
+  return torch::stack(all, 1).unsqueeze(-1);
+}
 
 void HeatFields::describe(config::Schema& s) {
   s.field("dims", dims_,

@@ -4,6 +4,13 @@
 
 namespace propagator::physics {
 
+// What becomes of temperatures (N, X, Y) on the points of the unit square,
+// faces included, by the time t with α t = `diffusion`: those on the faces stay
+// and decide the steady state S, and the rest decays,
+//   S + Σ_k c_k e^{-π² |k|² α t} sin(π k_x x) sin(π k_y y),
+// with as many sines as there are points inside. Exact, and differentiable.
+torch::Tensor diffused(const torch::Tensor& states, double diffusion);
+
 // Heat on the unit square or cube, u_t = α Δu, with temperatures on the faces
 // that vary along them and not in time. The solution is in closed form:
 //   u = S + Σ_k c_k e^{-α π² |k|² t} Π_i sin(π k_i x_i),
@@ -19,6 +26,11 @@ class HeatFields : public FieldProblem {
   std::map<std::string, double> assess(const CaseRange& range,
                                        const FieldCases& found,
                                        FieldCheck check) const override;
+  torch::Tensor continued(const torch::Tensor& states,
+                          const torch::Tensor& parameters,
+                          int64_t count) const override;
+  bool continues() const override { return dims_ == 2; }
+  FieldGrid grid() const override { return FieldGrid::kEnds; }
   int64_t cases_at_once() const override { return dims_ == 2 ? 32 : 4; }
 
  private:

@@ -39,37 +39,54 @@ void ReactionDiffusion::describe_steps(config::Schema& s) {
           {.help = "diffusivity of v", .unit = "1/time", .min = 0, .max = 10});
 }
 
-Tensor ReactionDiffusion::frames(const CaseRange& range, int64_t steps) const {
-  const auto own = basis(range.where);
+void ReactionDiffusion::march(
+    const Tensor& begin, const Tensor& parameters, int64_t steps, int64_t count,
+    const std::function<void(int64_t n, const Tensor& frame)>& take) const {
+  const auto own = basis(begin.size(2), begin.options());
   const auto laplacian = own.laplacian();
   const auto linear =
       torch::stack({diffusion_u_ * laplacian, diffusion_v_ * laplacian});
   const Etdrk4 scheme(linear, times_.step() / static_cast<double>(steps),
-                      c10::typeMetaToScalarType(range.where.dtype()));
-  const auto rates = parameters(range).to(range.where);
+                      begin.scalar_type());
+  const auto rates = parameters.to(begin.options());
   const auto nonlinear = [&](const Tensor& v) {
     return own.forward(reaction(own.inverse(v), rates));
   };
-  const auto begin = initial(range).to(range.where);  // (N, 2, X, Y)
   auto state = own.forward(begin);
+  for (int64_t n = 1; n <= count; ++n) {
+    for (int64_t m = 0; m < steps; ++m) state = scheme.step(state, nonlinear);
+    take(n, channels_last(own.inverse(state)));
+  }
+}
+
+Tensor ReactionDiffusion::frames(const CaseRange& range, int64_t steps) const {
+  const auto begin = initial(range).to(range.where);  // (N, 2, X, Y)
   auto values = torch::empty({range.count, times_.frames, points_, points_, 2},
                              range.where);
   values.select(1, 0).copy_(channels_last(begin));
   range.frame_done();
-  for (int64_t n = 1; n < times_.frames; ++n) {
-    for (int64_t m = 0; m < steps; ++m) state = scheme.step(state, nonlinear);
-    const auto now = own.inverse(state);
-    expect_finite(now, static_cast<double>(n) * times_.step(),
-                  "more of field.steps make the time step smaller");
-    values.select(1, n).copy_(channels_last(now));
-    range.frame_done();
-  }
+  march(begin, parameters(range), steps, times_.frames - 1,
+        [&](int64_t n, const Tensor& frame) {
+          expect_finite(frame, static_cast<double>(n) * times_.step(),
+                        "more of field.steps make the time step smaller");
+          values.select(1, n).copy_(frame);
+          range.frame_done();
+        });
   return values;
+}
+
+Tensor ReactionDiffusion::continued(const Tensor& states,
+                                    const Tensor& parameters,
+                                    int64_t count) const {
+  std::vector<Tensor> all;
+  march(states.permute({0, 3, 1, 2}), parameters, steps_, count,
+        [&](int64_t, const Tensor& frame) { all.push_back(frame); });
+  return torch::stack(all, 1);
 }
 
 // The same cells, by the classical explicit method of fourth order.
 Tensor ReactionDiffusion::explicit_frames(const CaseRange& range) const {
-  const auto own = basis(range.where);
+  const auto own = basis(points_, range.where);
   const auto laplacian = own.laplacian();
   const auto linear =
       torch::stack({diffusion_u_ * laplacian, diffusion_v_ * laplacian})

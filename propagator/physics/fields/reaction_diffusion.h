@@ -15,6 +15,10 @@ class ReactionDiffusion : public FieldProblem {
   std::map<std::string, double> assess(const CaseRange& range,
                                        const FieldCases& found,
                                        FieldCheck check) const override;
+  torch::Tensor continued(const torch::Tensor& states,
+                          const torch::Tensor& parameters,
+                          int64_t count) const override;
+  bool continues() const override { return true; }
   int64_t cases_at_once() const override { return 4; }
 
  protected:
@@ -24,7 +28,8 @@ class ReactionDiffusion : public FieldProblem {
                                  const torch::Tensor& parameters) const = 0;
   virtual torch::Tensor initial(const CaseRange& range) const = 0;
   virtual torch::Tensor parameters(const CaseRange& range) const = 0;
-  virtual AxisBasis basis(const torch::TensorOptions& where) const = 0;
+  virtual AxisBasis basis(int64_t points,
+                          const torch::TensorOptions& where) const = 0;
 
   // Keys that both have.
   void describe_grid(config::Schema& schema);
@@ -36,6 +41,11 @@ class ReactionDiffusion : public FieldProblem {
   LaplacianKind laplacian_ = LaplacianKind::kSpectral;
 
  private:
+  // The frames after `begin` (N, 2, X, Y), (N, X, Y, 2) each, as they come.
+  void march(const torch::Tensor& begin, const torch::Tensor& parameters,
+             int64_t steps, int64_t count,
+             const std::function<void(int64_t n, const torch::Tensor& frame)>&
+                 take) const;
   torch::Tensor frames(const CaseRange& range, int64_t steps) const;
   torch::Tensor explicit_frames(const CaseRange& range) const;
 };
@@ -51,13 +61,15 @@ class DiffusionReaction : public ReactionDiffusion {
   void describe(config::Schema& schema) override;
   void validate() const override {}
   FieldLayout layout() const override;
+  FieldGrid grid() const override { return FieldGrid::kCells; }
 
  protected:
   torch::Tensor reaction(const torch::Tensor& state,
                          const torch::Tensor& parameters) const override;
   torch::Tensor initial(const CaseRange& range) const override;
   torch::Tensor parameters(const CaseRange& range) const override;
-  AxisBasis basis(const torch::TensorOptions& where) const override;
+  AxisBasis basis(int64_t points,
+                  const torch::TensorOptions& where) const override;
 
  private:
   double k_ = 5e-3;
@@ -79,7 +91,8 @@ class GrayScott : public ReactionDiffusion {
                          const torch::Tensor& parameters) const override;
   torch::Tensor initial(const CaseRange& range) const override;
   torch::Tensor parameters(const CaseRange& range) const override;
-  AxisBasis basis(const torch::TensorOptions& where) const override;
+  AxisBasis basis(int64_t points,
+                  const torch::TensorOptions& where) const override;
 
  private:
   double feed_min_ = 0.029, feed_max_ = 0.029;

@@ -73,8 +73,9 @@ Tensor DiffusionReaction::parameters(const CaseRange& range) const {
   return torch::full({range.count, 1}, k_, torch::kFloat64);
 }
 
-AxisBasis DiffusionReaction::basis(const torch::TensorOptions& where) const {
-  return AxisBasis::without_flux(points_, kSide, laplacian_, where);
+AxisBasis DiffusionReaction::basis(int64_t points,
+                                   const torch::TensorOptions& where) const {
+  return AxisBasis::without_flux(points, kSide, laplacian_, where);
 }
 
 GrayScott::GrayScott() {
@@ -156,8 +157,9 @@ Tensor GrayScott::parameters(const CaseRange& range) const {
                     1);
 }
 
-AxisBasis GrayScott::basis(const torch::TensorOptions& where) const {
-  return AxisBasis::periodic(points_, kSide, laplacian_, where);
+AxisBasis GrayScott::basis(int64_t points,
+                           const torch::TensorOptions& where) const {
+  return AxisBasis::periodic(points, kSide, laplacian_, where);
 }
 
 }  // namespace propagator::physics

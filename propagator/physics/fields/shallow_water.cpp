@@ -225,9 +225,10 @@ Tensor ShallowWater::initial(const CaseRange& range, int64_t finer) const {
   return torch::stack({h, torch::zeros_like(h), torch::zeros_like(h)}, 1);
 }
 
-Tensor ShallowWater::frames(const CaseRange& range, int64_t finer) const {
-  auto state = initial(range, finer).to(range.where);  // (N, 3, X, Y)
-  const double spacing = 2 * half_side_ / static_cast<double>(points_ * finer);
+void ShallowWater::march(
+    Tensor state, int64_t count,
+    const std::function<void(const Tensor& state)>& take) const {
+  const double spacing = 2 * half_side_ / static_cast<double>(state.size(2));
   const int64_t steps =
       std::lround(std::ceil(times_.step() * fastest() / (courant_ * spacing)));
   const double dt = times_.step() / static_cast<double>(steps);
@@ -237,25 +238,46 @@ Tensor ShallowWater::frames(const CaseRange& range, int64_t finer) const {
         rate_along(q.transpose(2, 3), 1, spacing, boundary_, gravity_);
     return along_x.transpose(2, 3) + along_y;
   };
-  const auto kept = [&](const Tensor& q) {  // (N, X, Y, 3)
+  for (int64_t n = 0; n < count; ++n) {
+    for (int64_t m = 0; m < steps; ++m) {
+      const auto next = state + dt * rate(state);
+      state = 0.5 * (state + next + dt * rate(next));
+    }
+    take(state);
+  }
+}
+
+Tensor ShallowWater::frames(const CaseRange& range, int64_t finer) const {
+  const auto begin = initial(range, finer).to(range.where);  // (N, 3, X, Y)
+  std::vector<Tensor> all;
+  const auto keep = [&](const Tensor& q) {  // as (N, X, Y, 3)
+    expect_finite(q, static_cast<double>(all.size()) * times_.step(),
+                  "a smaller field.courant");
     const auto cells = finer == 1 ? q
                                   : q.view({q.size(0), 3, q.size(2) / finer,
                                             finer, q.size(3) / finer, finer})
                                         .mean({3, 5});
-    return cells.permute({0, 2, 3, 1});
-  };
-  std::vector<Tensor> all;
-  for (int64_t n = 0; n < times_.frames; ++n) {
-    for (int64_t m = 0; n > 0 && m < steps; ++m) {
-      const auto next = state + dt * rate(state);
-      state = 0.5 * (state + next + dt * rate(next));
-    }
-    expect_finite(state, static_cast<double>(n) * times_.step(),
-                  "a smaller field.courant");
-    all.push_back(kept(state).contiguous());
+    all.push_back(cells.permute({0, 2, 3, 1}).contiguous());
     range.frame_done();
-  }
+  };
+  keep(begin);
+  march(begin, times_.frames - 1, keep);
   return torch::stack(all, 1);
+}
+
+Tensor ShallowWater::continued(const Tensor& states, const Tensor&,
+                               int64_t count) const {
+  std::vector<Tensor> all;
+  march(states.permute({0, 3, 1, 2}).contiguous(), count, [&](const Tensor& q) {
+    all.push_back(q.permute({0, 2, 3, 1}));
+  });
+  return torch::stack(all, 1);
+}
+
+std::vector<std::string> ShallowWater::conserved() const {
+  // Of open sides waves take water with them.
+  if (boundary_ == Boundary::kOpen) return {};
+  return {"h"};
 }
 
 FieldCases ShallowWater::solve(const CaseRange& range) const {

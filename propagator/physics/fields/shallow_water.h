@@ -23,12 +23,21 @@ class ShallowWater : public FieldProblem {
   std::map<std::string, double> assess(const CaseRange& range,
                                        const FieldCases& found,
                                        FieldCheck check) const override;
+  torch::Tensor continued(const torch::Tensor& states,
+                          const torch::Tensor& parameters,
+                          int64_t count) const override;
+  bool continues() const override { return true; }
+  FieldGrid grid() const override { return FieldGrid::kCells; }
+  std::vector<std::string> conserved() const override;
   int64_t cases_at_once() const override { return 4; }
 
  private:
   torch::Tensor radii(const CaseRange& range) const;  // (N)
   // Averages over cells, (N, 3, X, Y), by 8 x 8 points of each.
   torch::Tensor initial(const CaseRange& range, int64_t finer) const;
+  // Steps (N, 3, X, Y) on its own cells and gives the state at so many frames.
+  void march(torch::Tensor state, int64_t count,
+             const std::function<void(const torch::Tensor& state)>& take) const;
   torch::Tensor frames(const CaseRange& range, int64_t finer) const;
   double fastest() const;  // bound of |u| + √(gh)
 

@@ -207,36 +207,55 @@ Tensor Vorticity::initial(const CaseRange& range, int64_t grid) const {
   return all;
 }
 
+void Vorticity::march(
+    Tensor state, const Tensor& viscosities, int64_t steps, int64_t count,
+    const std::function<void(const Tensor& frame)>& take) const {
+  const int64_t grid = state.size(1);
+  const auto type = c10::toRealValueType(state.scalar_type());
+  const auto where = state.options().dtype(type);
+  const auto linear =
+      (-viscosities.view({-1, 1, 1}) * TorusModes(grid).squares())
+          .to(state.device());
+  const Etdrk4 scheme(linear, times_.step() / static_cast<double>(steps), type);
+  const TorusAdvection advection(grid, forcing_, where, state.scalar_type());
+  for (int64_t n = 0; n < count; ++n) {
+    for (int64_t m = 0; m < steps; ++m) state = scheme.step(state, advection);
+    take(back_to_points(state, grid));
+  }
+}
+
 Tensor Vorticity::frames(const CaseRange& range, int64_t grid,
                          int64_t steps) const {
-  auto state = initial(range, grid).to(range.where.device());
   const auto complex = range.where.dtype() == torch::kFloat64
                            ? torch::kComplexDouble
                            : torch::kComplexFloat;
-  state = state.to(complex);
-  const auto linear =
-      (-viscosities(range).view({-1, 1, 1}) * TorusModes(grid).squares())
-          .to(range.where.device());
-  const Etdrk4 scheme(linear, times_.step() / static_cast<double>(steps),
-                      c10::typeMetaToScalarType(range.where.dtype()));
-  const TorusAdvection advection(grid, forcing_, range.where, complex);
+  const auto begin = initial(range, grid).to(range.where.device()).to(complex);
   auto values = torch::empty({range.count, times_.frames, points_, points_, 1},
                              range.where);
-  for (int64_t n = 0; n < times_.frames; ++n) {
-    for (int64_t m = 0; n > 0 && m < steps; ++m) {
-      state = scheme.step(state, advection);
-    }
+  int64_t n = 0;
+  const auto keep = [&](const Tensor& frame) {
     const int64_t each = grid / points_;
-    const auto at = back_to_points(state, grid)
-                        .view({range.count, points_, each, points_, each})
+    const auto at = frame.view({range.count, points_, each, points_, each})
                         .select(4, 0)
                         .select(2, 0);
     expect_finite(at, static_cast<double>(n) * times_.step(),
                   "more of field.steps make the time step smaller");
     values.select(1, n).select(3, 0).copy_(at);
+    ++n;
     range.frame_done();
-  }
+  };
+  keep(back_to_points(begin, grid));
+  march(begin, viscosities(range), steps, times_.frames - 1, keep);
   return values;
+}
+
+Tensor Vorticity::continued(const Tensor& states, const Tensor& parameters,
+                            int64_t count) const {
+  std::vector<Tensor> all;
+  march(torch::fft::rfft2(states.select(3, 0)),
+        parameters.select(1, 0).to(torch::kCPU, torch::kFloat64), steps_, count,
+        [&](const Tensor& frame) { all.push_back(frame); });
+  return torch::stack(all, 1).unsqueeze(-1);
 }
 
 FieldCases Vorticity::solve(const CaseRange& range) const {

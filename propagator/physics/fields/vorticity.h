@@ -23,12 +23,22 @@ class Vorticity : public FieldProblem {
   std::map<std::string, double> assess(const CaseRange& range,
                                        const FieldCases& found,
                                        FieldCheck check) const override;
+  torch::Tensor continued(const torch::Tensor& states,
+                          const torch::Tensor& parameters,
+                          int64_t count) const override;
+  bool continues() const override { return true; }
+  int64_t computed_nodes() const override { return refine_; }
+  std::vector<std::string> conserved() const override { return {"vorticity"}; }
   int64_t cases_at_once() const override { return 8; }
 
  private:
   torch::Tensor viscosities(const CaseRange& range) const;  // (N)
   // Of `grid` points along each axis, (N, grid, grid/2 + 1).
   torch::Tensor initial(const CaseRange& range, int64_t grid) const;
+  // Steps coefficients (N, n, n/2 + 1) and gives so many frames (N, n, n).
+  void march(torch::Tensor state, const torch::Tensor& viscosities,
+             int64_t steps, int64_t count,
+             const std::function<void(const torch::Tensor& frame)>& take) const;
   torch::Tensor frames(const CaseRange& range, int64_t grid,
                        int64_t steps) const;
 
