@@ -2,7 +2,7 @@
 
 #include <torch/nn/modules/linear.h>
 
-#include "propagator/models/field_forecaster.h"
+#include "propagator/models/frame_net.h"
 #include "propagator/nn/grid_lstm.h"
 #include "propagator/nn/last_layer.h"
 

@@ -1,5 +1,7 @@
 #include "propagator/models/frame_cnn.h"
 
+#include "propagator/kernels/gelu.h"
+
 #include <fmt/format.h>
 #include <torch/types.h>
 
@@ -8,6 +10,7 @@ namespace propagator::models {
 using torch::Tensor;
 
 void FrameCnnOptions::describe(config::Schema& s) {
+  MaskedFrameNetOptions::describe(s);
   s.field("width", width,
           {.help = "channels of the layers", .min = 1, .max = 4096});
   s.field(
@@ -30,7 +33,8 @@ std::shared_ptr<FrameNet> FrameCnnOptions::make(const FrameShape& shape) const {
 
 FrameCnn::FrameCnn(const FrameCnnOptions& o, const FrameShape& shape)
     : WindowNet(shape),
-      out_(register_module("out", torch::nn::Linear(o.width, shape.channels))) {
+      out_(register_module("out",
+                           torch::nn::Linear(o.width, outputs_of(shape)))) {
   for (int64_t n = 0; n <= o.layers; ++n) {
     convolutions_.push_back(
         register_module(fmt::format("convolution{}", n),
@@ -45,9 +49,9 @@ FrameCnn::FrameCnn(const FrameCnnOptions& o, const FrameShape& shape)
 Tensor FrameCnn::answer(const Tensor& inputs) {
   auto x = convolutions_[0]->forward(inputs);
   for (size_t n = 1; n < convolutions_.size(); ++n) {
-    x = x + convolutions_[n]->forward(torch::gelu(x));
+    x = x + convolutions_[n]->forward(kernels::gelu(x));
   }
-  return out_->forward(torch::gelu(x));
+  return out_->forward(kernels::gelu(x));
 }
 
 }  // namespace propagator::models

@@ -2,13 +2,13 @@
 
 #include <torch/nn/modules/linear.h>
 
-#include "propagator/models/field_forecaster.h"
+#include "propagator/models/frame_net.h"
 #include "propagator/nn/grid_conv.h"
 #include "propagator/nn/last_layer.h"
 
 namespace propagator::models {
 
-struct FrameCnnOptions : FrameNetOptions {
+struct FrameCnnOptions : MaskedFrameNetOptions {
   int64_t width = 32;
   int64_t layers = 6;
   int64_t reach = 2;

@@ -3,8 +3,12 @@
 #include <fmt/format.h>
 #include <torch/types.h>
 
+#include <algorithm>
+#include <functional>
+
 #include "propagator/core/error.h"
 #include "propagator/core/random.h"
+#include "propagator/kernels/gelu.h"
 #include "propagator/nn/init.h"
 
 namespace propagator::models {
@@ -23,6 +27,7 @@ int64_t margin_of(int64_t nodes) {
 }  // namespace
 
 void FrameFnoOptions::describe(config::Schema& s) {
+  MaskedFrameNetOptions::describe(s);
   s.field("width", width,
           {.help = "channels of the layers", .min = 1, .max = 4096});
   s.field("layers", layers,
@@ -62,9 +67,9 @@ FrameFno::FrameFno(const FrameFnoOptions& o, const FrameShape& shape)
       hidden_(register_module(
           "hidden",
           torch::nn::Linear(o.width, kHiddenPerFrameWidth * o.width))),
-      out_(register_module(
-          "out",
-          torch::nn::Linear(kHiddenPerFrameWidth * o.width, shape.channels))) {
+      out_(register_module("out",
+                           torch::nn::Linear(kHiddenPerFrameWidth * o.width,
+                                             outputs_of(shape)))) {
   for (int64_t n = 0; n < o.layers; ++n) {
     convolutions_.push_back(register_module(
         fmt::format("spectral{}", n),
@@ -97,15 +102,17 @@ Tensor FrameFno::answer(const Tensor& inputs) {
     margins.push_back(0);
     margins.push_back(periodic ? 0 : margin_of(x.size(d)));
   }
-  x = torch::constant_pad_nd(x, margins);
+  // Without margins these would be copies.
+  const bool has_margins = std::ranges::any_of(margins, std::identity());
+  if (has_margins) x = torch::constant_pad_nd(x, margins);
   for (size_t n = 0; n < convolutions_.size(); ++n) {
-    x = convolutions_[n]->forward(x) + pointwise_[n]->forward(x);
-    if (n + 1 < convolutions_.size()) x = torch::gelu(x);
+    x = convolutions_[n]->forward(x).add_(pointwise_[n]->forward(x));
+    if (n + 1 < convolutions_.size()) x = kernels::gelu(x);
   }
-  for (int64_t d = 1; d <= shape().axes(); ++d) {
+  for (int64_t d = 1; has_margins && d <= shape().axes(); ++d) {
     x = x.narrow(d, 0, inputs.size(d));
   }
-  return out_->forward(torch::gelu(hidden_->forward(x)));
+  return out_->forward(kernels::gelu(hidden_->forward(x)));
 }
 
 }  // namespace propagator::models

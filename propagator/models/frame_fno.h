@@ -2,13 +2,13 @@
 
 #include <torch/nn/modules/linear.h>
 
-#include "propagator/models/field_forecaster.h"
+#include "propagator/models/frame_net.h"
 #include "propagator/nn/last_layer.h"
 #include "propagator/nn/spectral_conv.h"
 
 namespace propagator::models {
 
-struct FrameFnoOptions : FrameNetOptions {
+struct FrameFnoOptions : MaskedFrameNetOptions {
   int64_t width = 32;
   int64_t layers = 4;
   int64_t modes = 0;

@@ -4,6 +4,7 @@
 #include <torch/types.h>
 
 #include "propagator/core/error.h"
+#include "propagator/kernels/gelu.h"
 
 namespace propagator::models {
 namespace {
@@ -28,6 +29,7 @@ int64_t levels_for(const std::vector<int64_t>& nodes) {
 }  // namespace
 
 void FrameUnetOptions::describe(config::Schema& s) {
+  MaskedFrameNetOptions::describe(s);
   s.field("width", width,
           {.help = "channels on the finest grid; each coarser one has twice as "
                    "many",
@@ -66,7 +68,8 @@ std::shared_ptr<FrameNet> FrameUnetOptions::make(
 
 FrameUnet::FrameUnet(const FrameUnetOptions& o, const FrameShape& shape)
     : WindowNet(shape),
-      out_(register_module("out", torch::nn::Linear(o.width, shape.channels))) {
+      out_(register_module("out",
+                           torch::nn::Linear(o.width, outputs_of(shape)))) {
   const auto conv = [&](const std::string& name, int64_t in, int64_t out,
                         int64_t stride) {
     return register_module(
@@ -98,7 +101,7 @@ FrameUnet::Block FrameUnet::block(const std::string& name, int64_t width) {
 }
 
 Tensor FrameUnet::Block::operator()(const Tensor& x) {
-  return x + second(torch::gelu(first(torch::gelu(x))));
+  return x + second(kernels::gelu(first(kernels::gelu(x))));
 }
 
 Tensor FrameUnet::answer(const Tensor& inputs) {
@@ -111,14 +114,14 @@ Tensor FrameUnet::answer(const Tensor& inputs) {
   }
   std::vector<Tensor> encoded{encoders_[0](down_[0](inputs))};
   for (size_t l = 1; l <= levels; ++l) {
-    encoded.push_back(encoders_[l](down_[l](torch::gelu(encoded.back()))));
+    encoded.push_back(encoders_[l](down_[l](kernels::gelu(encoded.back()))));
   }
   auto x = encoded.back();
   for (size_t l = levels; l-- > 0;) {
     x = torch::cat({encoded[l], nn::refined(x, shape().axes())}, -1);
-    x = decoders_[l](up_[l](torch::gelu(x)));
+    x = decoders_[l](up_[l](kernels::gelu(x)));
   }
-  return out_->forward(torch::gelu(x));
+  return out_->forward(kernels::gelu(x));
 }
 
 }  // namespace propagator::models

@@ -2,13 +2,13 @@
 
 #include <torch/nn/modules/linear.h>
 
-#include "propagator/models/field_forecaster.h"
+#include "propagator/models/frame_net.h"
 #include "propagator/nn/grid_conv.h"
 #include "propagator/nn/last_layer.h"
 
 namespace propagator::models {
 
-struct FrameUnetOptions : FrameNetOptions {
+struct FrameUnetOptions : MaskedFrameNetOptions {
   int64_t width = 16;
   int64_t levels = 0;
 

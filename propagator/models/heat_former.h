@@ -4,10 +4,12 @@
 #include "propagator/nn/encoder.h"
 #include "propagator/nn/frame_embedding.h"
 #include "propagator/nn/last_layer.h"
+#include "propagator/nn/mask_type.h"
 
 namespace propagator::models {
 
-enum class MaskType { kBlock, kCausal };
+using nn::MaskType;
+
 enum class Inputs { kHonest, kPublished };
 enum class Predicts { kField, kChange, kScaledChange };
 enum class Scaling { kNone, kCase };
@@ -142,13 +144,6 @@ class HeatFormer : public Forecaster, public nn::HasLastLayer {
 }  // namespace propagator::models
 
 namespace propagator::config {
-
-template <>
-struct Names<models::MaskType> {
-  using enum models::MaskType;
-  static constexpr std::pair<models::MaskType, const char*> all[] = {
-      {kBlock, "block"}, {kCausal, "causal"}};
-};
 
 template <>
 struct Names<models::Inputs> {

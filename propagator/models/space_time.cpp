@@ -8,6 +8,7 @@
 #include <numeric>
 
 #include "propagator/core/error.h"
+#include "propagator/nn/attention_bias.h"
 #include "propagator/nn/linear.h"
 #include "propagator/nn/patches.h"
 
@@ -106,6 +107,7 @@ Tensor frequencies_of(int64_t pairs) {
 }  // namespace
 
 void SpaceTimeOptions::describe(config::Schema& s) {
+  MaskedFrameNetOptions::describe(s);
   s.field("width", width,
           {.help = "channels of a patch", .min = 2, .max = 8192});
   s.field("layers", layers,
@@ -154,7 +156,13 @@ void SpaceTimeOptions::settle(const FrameShape& shape,
         fmt::format("an axis of {} nodes is no multiple of a patch of {}", n,
                     patch));
   }
-  if (memory == 0) memory = shape.given;
+  if (memory == 0 && mask() == nn::MaskType::kCausal) memory = shape.given;
+}
+
+std::vector<config::UnusedOption> SpaceTimeOptions::unused_options() const {
+  if (mask() == nn::MaskType::kCausal) return {};
+  return {{"model.memory",
+           "with model.mask=block all frames attend to all given ones"}};
 }
 
 std::shared_ptr<FrameNet> SpaceTimeOptions::make(
@@ -174,10 +182,13 @@ SpaceTime::SpaceTime(const SpaceTimeOptions& o, const FrameShape& shape)
       "embed", torch::nn::Linear(
                    nodes * (shape.channels + known_numbers(shape)), o.width));
   for (int64_t n = 0; n < o.layers; ++n) {
-    blocks_.push_back(register_module(
-        fmt::format("block{}", n),
-        nn::SpaceTimeBlock(nn::SpaceTimeBlockOptions{
-            .width = o.width, .heads = o.heads, .memory = o.memory})));
+    blocks_.push_back(
+        register_module(fmt::format("block{}", n),
+                        nn::SpaceTimeBlock(nn::SpaceTimeBlockOptions{
+                            .width = o.width,
+                            .heads = o.heads,
+                            .memory = o.memory,
+                            .given = shape.block > 0 ? shape.given : 0})));
   }
   register_module("norm", norm_);
   out_ = register_module("out",
@@ -185,6 +196,10 @@ SpaceTime::SpaceTime(const SpaceTimeOptions& o, const FrameShape& shape)
   const int64_t pairs = o.width / o.heads / 2;
   turns_ = register_buffer("turns", turns_of(shape.periodic, pairs));
   frequencies_ = register_buffer("frequencies", frequencies_of(pairs));
+  if (shape.block == 0) return;
+  mask_ = register_parameter("mask", torch::zeros({o.width}));
+  mask_frequencies_ =
+      register_buffer("mask_frequencies", frequencies_of(o.width / 2));
 }
 
 nn::SpaceTimeAngles SpaceTime::angles(torch::IntArrayRef nodes, int64_t before,
@@ -205,25 +220,53 @@ nn::SpaceTimeAngles SpaceTime::angles(torch::IntArrayRef nodes, int64_t before,
           time.unsqueeze(1) * frequencies_};
 }
 
-Tensor SpaceTime::answers(const Tensor& frames, const Tensor& conditions,
-                          int64_t before, std::vector<nn::FrameCache>* caches,
-                          int64_t wanted) {
-  const auto nodes = frames.sizes().slice(2, shape().periodic.size());
-  auto x = nn::apply_linear(
+Tensor SpaceTime::tokens(const Tensor& frames, const Tensor& conditions) {
+  return nn::apply_linear(
       embed_, nn::patches_of(with_known(frames, conditions, shape()),
-                             shape().axes(), patch_));  // (B, T, S, W)
-  const auto where = angles(nodes, before, frames.size(1));
-  for (size_t n = 0; n < blocks_.size(); ++n) {
-    x = blocks_[n]->forward(x, where,
-                            caches == nullptr ? nullptr : &(*caches)[n]);
-  }
+                             shape().axes(), patch_));
+}
+
+Tensor SpaceTime::fields(const Tensor& x, torch::IntArrayRef nodes,
+                         int64_t wanted) {
   const auto last =
       nn::apply_norm(norm_, x.narrow(1, x.size(1) - wanted, wanted));
   return nn::fields_of(nn::apply_linear(out_, last), nodes, patch_);
 }
 
+Tensor SpaceTime::answers(const Tensor& frames, const Tensor& conditions,
+                          int64_t before, std::vector<nn::FrameCache>* caches,
+                          int64_t wanted) {
+  const auto nodes = frames.sizes().slice(2, shape().periodic.size());
+  auto x = tokens(frames, conditions);
+  const auto where = angles(nodes, before, frames.size(1));
+  for (size_t n = 0; n < blocks_.size(); ++n) {
+    x = blocks_[n]->forward(x, where,
+                            caches == nullptr ? nullptr : &(*caches)[n]);
+  }
+  return fields(x, nodes, wanted);
+}
+
+Tensor SpaceTime::later(const Tensor& given, const Tensor& conditions,
+                        int64_t count) {
+  const auto nodes = given.sizes().slice(2, shape().periodic.size());
+  const auto known =
+      tokens(torch::zeros_like(given.narrow(1, 0, 1)), conditions);
+  const auto ahead = torch::arange(1, count + 1, mask_frequencies_.options());
+  const auto hidden =
+      nn::rotated(mask_.expand({count, -1}),
+                  ahead.unsqueeze(1) * mask_frequencies_);  // (count, W)
+  auto x =
+      torch::cat({tokens(given, conditions), known + hidden.unsqueeze(1)}, 1);
+  const auto where = angles(nodes, 0, x.size(1));
+  for (auto& block : blocks_) x = block->forward(x, where);
+  return fields(x, nodes, count);
+}
+
 Tensor SpaceTime::forward(const Tensor& frames, const Tensor& conditions) {
-  return answers(frames, conditions, 0, nullptr, answers_to(frames));
+  const int64_t wanted = answers_to(frames);
+  return shape().block > 0
+             ? later(frames.narrow(1, 0, shape().given), conditions, wanted)
+             : answers(frames, conditions, 0, nullptr, wanted);
 }
 
 std::unique_ptr<FrameRollout> SpaceTime::begin(const Tensor& conditions) {

@@ -68,7 +68,7 @@ Run::Run(const fs::path& folder, const OpenOptions& options)
 
 void Run::prepare_data(std::optional<int64_t> seed) const {
   const RuntimeScope scope(runtime_, experiment_->run().threads);
-  provide_simulated_file(experiment_->task(), experiment_->run().device);
+  provide_simulated_files(experiment_->task(), experiment_->run().device);
   experiment_->task().prepare(seed.value_or(experiment_->run().seed), runtime_);
 }
 

@@ -5,7 +5,6 @@
 #include "propagator/core/process.h"
 #include "propagator/core/progress.h"
 #include "propagator/core/version.h"
-#include "propagator/explain/explanation.h"
 #include "propagator/run/history_figures.h"
 #include "propagator/tasks/drawing.h"
 #include "propagator/tasks/explainable.h"
@@ -42,6 +41,22 @@ std::vector<std::pair<std::string, std::string>> facts_of(const json& record) {
   return facts;
 }
 
+// The most telling numbers, beside what a paper claims for them.
+std::vector<std::pair<std::string, std::string>> tiles_of(
+    const std::vector<tasks::Metric>& metrics) {
+  constexpr size_t kTiles = 4;
+  std::vector<std::pair<std::string, std::string>> tiles;
+  for (const auto& metric : metrics) {
+    if (tiles.size() == kTiles) break;
+    auto name = metric.name;
+    if (metric.published) {
+      name += fmt::format(" (published: {:.3g})", *metric.published);
+    }
+    tiles.emplace_back(name, fmt::format("{:.3g}", metric.value));
+  }
+  return tiles;
+}
+
 void add_result(const TestResult* result, report::Report& report) {
   report.section("Result");
   if (result == nullptr) {
@@ -50,9 +65,13 @@ void add_result(const TestResult* result, report::Report& report) {
         "follows is a checkpoint.");
     return;
   }
-  report.table(result->evaluation.table);
+  const auto& evaluation = result->evaluation;
+  if (!evaluation.headline.empty()) report.headline(evaluation.headline);
+  report.tiles(tiles_of(evaluation.metrics));
+  report.lead_place();
+  report.table(evaluation.table);
   if (const auto what = verdict(*result); !what.empty()) report.text(what);
-  for (const auto& remark : result->evaluation.remarks) report.text(remark);
+  for (const auto& remark : evaluation.remarks) report.text(remark);
   if (!result->audit.is_null()) {
     report.verdict(result->audit.at("leaks") == 0,
                    "leak audit: " + shown(result->audit.at("verdict")));
@@ -68,7 +87,7 @@ void draw_test(tasks::Task& task, torch::nn::Module& model,
   if (auto* drawing = dynamic_cast<tasks::Drawing*>(&task)) {
     drawing->draw(model, evaluation, cases, report);
   } else if (evaluation != nullptr && !evaluation->curves.series.empty()) {
-    report.figure("curves", evaluation->curves, "The result of the test.");
+    report.lead("curves", evaluation->curves, "The result of the test.");
   }
 }
 
@@ -115,11 +134,6 @@ RunReport write_run_report(const run::Experiment& experiment,
   report::Report report(run.path(), "report.html", title_of(experiment),
                         fmt::format("{} model", task.mode()));
   show_result(run, [&] { add_result(result, report); });
-  const auto history = train::read_history(run.metrics());
-  if (!history.empty()) {
-    report.section("Training");
-    draw_history(history, report);
-  }
   report.section("Test");
   report.text(fmt::format("Computed from the best weights of {}, on {} in {}.",
                           weights, runtime.device_name(),
@@ -131,9 +145,14 @@ RunReport write_run_report(const run::Experiment& experiment,
       draw_test(task, model, result, experiment.report().cases, report);
     });
   }
-  const auto numbers =
-      explain::explain_model(task, model, experiment.run().seed,
-                             explain::affordable_work(runtime.device), report);
+  const auto history = train::read_history(run.metrics());
+  if (!history.empty()) {
+    report.section("Training");
+    draw_history(history, report);
+  }
+  const auto numbers = explain::explain_model(
+      task, model, experiment.run().seed,
+      {.max_work = explain::affordable_work(runtime.device)}, report);
   show_result(run, [&] { add_reproduction(result, numbers, run, report); });
   if (!numbers.empty()) {
     write_file_atomically(run.path() / "explain.json", numbers.dump(2) + "\n");
@@ -147,14 +166,15 @@ bool can_be_explained(const Run& run) {
                              task->audit_subject(run.model()));
 }
 
-RunReport write_explanation(const Run& run, double max_work) {
+RunReport write_explanation(const Run& run,
+                            const explain::ExplainOptions& options) {
   const auto& experiment = run.experiment();
   const RuntimeScope threads(run.runtime(), experiment.run().threads);
   const auto& folder = run.directory().path();
   report::Report report(folder, "explain.html", title_of(experiment),
                         "What the model learned");
   const auto numbers = explain::explain_model(
-      experiment.task(), run.model(), experiment.run().seed, max_work, report);
+      experiment.task(), run.model(), experiment.run().seed, options, report);
   write_file_atomically(folder / "explain.json", numbers.dump(2) + "\n");
   return {report.write(), numbers};
 }

@@ -2,6 +2,7 @@
 
 #include <nlohmann/json.hpp>
 
+#include "propagator/explain/explanation.h"
 #include "propagator/run/test.h"
 
 namespace propagator::run {
@@ -25,7 +26,7 @@ RunReport write_run_report(const run::Experiment& experiment,
 bool can_be_explained(const Run& run);
 
 // The explanations by themselves: explain.html, figures/ and explain.json.
-// `max_work`: floating-point operations to spend on the learned propagator.
-RunReport write_explanation(const Run& run, double max_work);
+RunReport write_explanation(const Run& run,
+                            const explain::ExplainOptions& options);
 
 }  // namespace propagator::run

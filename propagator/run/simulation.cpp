@@ -128,6 +128,28 @@ std::vector<data::Validation> chosen_rows(const ValidationRequest& request) {
   return rows;
 }
 
+void provide(const tasks::SimulatedFile& file, const std::string& device) {
+  config::Document document;
+  document.override_with("device=" + device);
+  for (const auto& setting : file.settings) document.override_with(setting);
+  const Simulation simulation(file.simulator, std::move(document));
+  if (!fs::exists(file.path)) {
+    log::info("{} is not there: {} computes it", file.path, file.simulator);
+    write_simulation(simulation, file.path);
+    return;
+  }
+  const auto note = nlohmann::json::parse(
+      data::TensorReader::open(file.path)->note(), nullptr,
+      /*allow_exceptions=*/false);
+  const bool same =
+      note.is_object() && note.value("config_sha256", nlohmann::json()) ==
+                              nlohmann::json(simulation.hash());
+  if (same) return;
+  throw UsageError(fmt::format("{} was not made by {} with these keys",
+                               file.path, file.simulator),
+                   "remove it, or name another file to keep the simulation in");
+}
+
 }  // namespace
 
 bool Simulation::is_known(const std::string& name) {
@@ -228,29 +250,9 @@ nlohmann::json write_simulation(const Simulation& simulation,
       });
 }
 
-void provide_simulated_file(const tasks::Task& task,
-                            const std::string& device) {
-  const auto file = task.simulated_file();
-  if (!file) return;
-  config::Document document;
-  document.override_with("device=" + device);
-  for (const auto& setting : file->settings) document.override_with(setting);
-  const Simulation simulation(file->simulator, std::move(document));
-  if (!fs::exists(file->path)) {
-    log::info("{} is not there: {} computes it", file->path, file->simulator);
-    write_simulation(simulation, file->path);
-    return;
-  }
-  const auto note = nlohmann::json::parse(
-      data::TensorReader::open(file->path)->note(), nullptr,
-      /*allow_exceptions=*/false);
-  const bool same =
-      note.is_object() && note.value("config_sha256", nlohmann::json()) ==
-                              nlohmann::json(simulation.hash());
-  if (same) return;
-  throw UsageError(fmt::format("{} was not made by {} with these keys",
-                               file->path, file->simulator),
-                   "remove it, or name another file to keep the simulation in");
+void provide_simulated_files(const tasks::Task& task,
+                             const std::string& device) {
+  for (const auto& file : task.simulated_files()) provide(file, device);
 }
 
 std::vector<ValidationResult> validate_simulator(

@@ -50,9 +50,10 @@ std::optional<std::string> simulator_of(const config::Document& document);
 nlohmann::json write_simulation(const Simulation& simulation,
                                 const std::filesystem::path& out);
 
-// Computes the file of a task that is to be simulated, if it is not there yet,
+// Computes the files of a task that are to be simulated and are not there yet,
 // on that device. UsageError if what is there was simulated with other keys.
-void provide_simulated_file(const tasks::Task& task, const std::string& device);
+void provide_simulated_files(const tasks::Task& task,
+                             const std::string& device);
 
 // Which validations of a simulator to compute, and where to write them.
 struct ValidationRequest {

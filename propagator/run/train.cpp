@@ -144,9 +144,9 @@ void test_and_draw(const Experiment& experiment, torch::nn::Module& model,
                        fmt::format("step {}", trained.best_step), run);
   trained.page = report.page;
   trained.explanation = report.numbers;
-  if (report.numbers.contains("learned_propagator")) {
-    result.record["learned_propagator"] =
-        report.numbers.at("learned_propagator");
+  for (const char* learned : {"learned_propagator", "learned_step"}) {
+    if (!report.numbers.contains(learned)) continue;
+    result.record[learned] = report.numbers.at(learned);
     write_result(run, result);
   }
 }
@@ -202,7 +202,7 @@ Trained train_and_test(const Experiment& experiment,
   if (checkpoint.empty() && experiment.tune().active()) {
     base = read_fitting_base(experiment);
   }
-  provide_simulated_file(task, experiment.run().device);
+  provide_simulated_files(task, experiment.run().device);
   task.prepare(experiment.run().seed, runtime);
   for (const auto& remark :
        experiment.remarks(task.size(data::Split::kTrain))) {

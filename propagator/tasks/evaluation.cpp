@@ -45,11 +45,16 @@ json plot_json(const report::LinePlot& plot) {
   for (const auto& event : plot.events) {
     events.push_back({{"x", event.x}, {"label", event.label}});
   }
-  return {{"title", plot.title},
-          {"x", axis_json(plot.x)},
-          {"y", axis_json(plot.y)},
-          {"series", series},
-          {"events", events}};
+  json bands = json::array();
+  for (const auto& band : plot.bands) {
+    bands.push_back({{"name", band.name},
+                     {"x", band.x},
+                     {"low", band.low},
+                     {"high", band.high}});
+  }
+  return {{"title", plot.title},    {"x", axis_json(plot.x)},
+          {"y", axis_json(plot.y)}, {"series", series},
+          {"events", events},       {"bands", bands}};
 }
 
 report::LinePlot plot_of(const json& stored) {
@@ -70,6 +75,17 @@ report::LinePlot plot_of(const json& stored) {
   for (const auto& event : stored.at("events")) {
     plot.events.push_back({event.at("x"), event.at("label")});
   }
+  // Results of older programs have none.
+  for (const auto& one : stored.value("bands", json::array())) {
+    plot.bands.push_back({.name = one.at("name"),
+                          .x = numbers_of(one.at("x")),
+                          .low = numbers_of(one.at("low")),
+                          .high = numbers_of(one.at("high"))});
+    const auto& band = plot.bands.back();
+    if (band.x.size() != band.low.size() || band.x.size() != band.high.size()) {
+      throw DataError("a band has not as many x as y");
+    }
+  }
   return plot;
 }
 
@@ -84,7 +100,8 @@ json Evaluation::to_json() const {
   }
   json result = numbers;
   result["failed"] = failed;
-  result[kPart] = {{"table", table.rows()},
+  result[kPart] = {{"headline", headline},
+                   {"table", table.rows()},
                    {"remarks", remarks},
                    {"metrics", named},
                    {"curves", plot_json(curves)}};
@@ -102,6 +119,7 @@ Evaluation Evaluation::from_json(const json& result) {
     evaluation.numbers = result;
     evaluation.numbers.erase(kPart);
     evaluation.table = report::Table::of_rows(part.at("table"));
+    evaluation.headline = part.value("headline", "");
     evaluation.remarks = part.at("remarks");
     for (const auto& metric : part.at("metrics")) {
       const auto& published = metric.at(kPublished);

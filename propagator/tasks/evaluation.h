@@ -24,8 +24,10 @@ struct Metric {
 struct Evaluation {
   nlohmann::json numbers = nlohmann::json::object();  // what was measured
   report::Table table{{}};                            // the numbers for people
-  std::vector<std::string> remarks = {};              // to say below it
-  std::vector<Metric> metrics = {};                   // the most telling first
+  // The result in one sentence; empty where the first metric says it.
+  std::string headline = "";
+  std::vector<std::string> remarks = {};  // to say below the table
+  std::vector<Metric> metrics = {};       // the most telling first
   // The result over time or whatever it runs along; our curve comes first.
   report::LinePlot curves = {};
   // The training has come to nothing, however it ended.

@@ -44,6 +44,26 @@ struct PropagatorSubject {
   std::string quantity;
 };
 
+// What it takes to look at one step of a model that forecasts fields, cell by
+// cell.
+struct StepSubject {
+  using Map = std::function<torch::Tensor(const torch::Tensor&)>;
+  // Windows (N, given, nodes…, C) → what follows them, (N, nodes…, C). It is
+  // differentiable, and refers to the model.
+  Map step;
+  bool repeated = true;  // whether a forecast is this step, again and again
+  // What the physics makes of changes (N, nodes…, C) of a frame until the next
+  // one, in float64: linear and differentiable. Empty where it is not known.
+  Map truth = {};
+  std::string law = {};    // what that is, in words
+  double truth_error = 0;  // relative L2 of the data's own frames against it
+  torch::Tensor window;  // (given, nodes…, C), where the model is linearised
+  torch::Tensor ensemble;  // (K, nodes…, C), directions in which the data vary
+  double work = 0;  // floating-point operations of a step and its gradient
+  std::vector<report::Axis> axes = {};
+  std::vector<std::string> channels = {};
+};
+
 // Of a task whose models can be explained: what they depend on, and what they
 // have learned.
 class Explainable {
@@ -55,6 +75,9 @@ class Explainable {
   }
   virtual std::optional<PropagatorSubject> propagator_subject(
       torch::nn::Module&) {
+    return std::nullopt;
+  }
+  virtual std::optional<StepSubject> step_subject(torch::nn::Module&) {
     return std::nullopt;
   }
 };

@@ -19,6 +19,10 @@ struct SimulatedFile {
   std::string path, simulator;
   std::vector<std::string> settings;  // each: KEY=VALUE, as after -s
 };
+// ConfigError under SECTION.simulator or SECTION.file unless there is such a
+// simulator and a file to keep what it computes, as `example`.
+void expect_simulated(const SimulatedFile& file, const std::string& section,
+                      const std::string& example);
 
 // A task is the data, the loss and the test that a model is made for, and what
 // of all that a configuration may choose. A task that can do more implements
@@ -52,8 +56,8 @@ class Task : public train::Trainable {
   // Tensors in the model files of older programs that are the model's no more.
   virtual std::vector<std::string> former_parameters() const { return {}; }
 
-  // A file of its data that a simulator makes where it is not there yet.
-  virtual std::optional<SimulatedFile> simulated_file() const { return {}; }
+  // Files of its data that a simulator makes where they are not there yet.
+  virtual std::vector<SimulatedFile> simulated_files() const { return {}; }
   // Makes or opens the data, which training and tests need.
   virtual void prepare(int64_t seed, const Runtime& runtime) = 0;
   // Gives a new model what it takes from the training data before it learns.

@@ -144,5 +144,48 @@ TEST(ModelsSpaceTime, HasAsManyParametersAsItSays) {
           (width + 1) * patch * 3);
 }
 
+// With a block mask: each later frame by itself, so that frame 3 of 6 is frame
+// 3 of 3, and each another one, even from one given frame that is the same
+// everywhere.
+TEST(ModelsSpaceTime, LaterFramesAreAnsweredOneByOneAtOnce) {
+  const torch::NoGradGuard no_grad;
+  for (const int64_t given : {1, 3}) {
+    const FrameShape shape{.periodic = {true, false},
+                           .channels = 2,
+                           .given = given,
+                           .conditions = 1,
+                           .block = 6};
+    auto options = small_space_time(shape);
+    options.mask_type = nn::MaskType::kBlock;
+    auto net = made_space_time(options, shape);
+    const auto frames = random({2, given, 4, 6, 2}, "frames");
+    const auto known = random({2, 4, 6, 1}, "known");
+    const auto all = net->later(frames, known, 6);
+    ASSERT_EQ(all.sizes(), (std::vector<int64_t>{2, 6, 4, 6, 2}));
+    EXPECT_TRUE(near(net->later(frames, known, 3), all.narrow(1, 0, 3),
+                     testing::kFloat64));
+    const auto flat = net->later(torch::ones_like(frames), known, 6);
+    EXPECT_GT((flat.diff(1, 1)).abs().amax({0, 2, 3, 4}).min().item<double>(),
+              1e-4);
+    EXPECT_EQ(nn::parameter_count(*net),
+              nn::parameter_count(*made_space_time(small_space_time(shape),
+                                                   {.periodic = {true, false},
+                                                    .channels = 2,
+                                                    .given = given,
+                                                    .conditions = 1})) +
+                  16);
+  }
+}
+
+TEST(ModelsSpaceTime, ABlockHasNoMemory) {
+  SpaceTimeOptions options;
+  options.mask_type = nn::MaskType::kBlock;
+  options.settle({.periodic = {true}, .given = 3, .block = 4}, {8});
+  EXPECT_EQ(options.memory, 0);
+  ASSERT_EQ(options.unused_options().size(), 1u);
+  EXPECT_EQ(options.unused_options()[0].key, "model.memory");
+  EXPECT_TRUE(SpaceTimeOptions().unused_options().empty());
+}
+
 }  // namespace
 }  // namespace propagator::models

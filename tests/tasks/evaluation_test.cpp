@@ -13,7 +13,9 @@ Evaluation evaluation() {
   Evaluation evaluation;
   evaluation.table.row({"ours", "1"});
   evaluation.metrics = {{"MSE", 1}};
+  evaluation.headline = "It is off by 2 %.";
   evaluation.curves.series = {{"ours", {1, 2}, {3, 4}}};
+  evaluation.curves.bands = {{"80 % of cases", {1, 2}, {2, 3}, {4, 5}}};
   return evaluation;
 }
 
@@ -21,6 +23,14 @@ TEST(TasksEvaluation, ComesBackFromJson) {
   const auto again = Evaluation::from_json(evaluation().to_json());
   EXPECT_EQ(again.curves.series[0].y, (std::vector<double>{3, 4}));
   EXPECT_EQ(again.table.rows(), evaluation().table.rows());
+  EXPECT_EQ(again.headline, "It is off by 2 %.");
+  EXPECT_EQ(again.curves.bands[0].high, (std::vector<double>{4, 5}));
+  // Results of older programs have neither.
+  auto old = evaluation().to_json();
+  old.at("evaluation").erase("headline");
+  old.at("evaluation").at("curves").erase("bands");
+  EXPECT_EQ(Evaluation::from_json(old).headline, "");
+  EXPECT_TRUE(Evaluation::from_json(old).curves.bands.empty());
 }
 
 TEST(TasksEvaluation, WhatNoneOfOursSaysIsDamage) {
@@ -31,6 +41,8 @@ TEST(TasksEvaluation, WhatNoneOfOursSaysIsDamage) {
   };
   EXPECT_EQ(problem("/evaluation/curves/series/0/y", {3}),
             "a curve has not as many x as y");
+  EXPECT_EQ(problem("/evaluation/curves/bands/0/low", {3}),
+            "a band has not as many x as y");
   EXPECT_EQ(problem("/evaluation/table", json::array()), "it has no table");
   EXPECT_EQ(problem("/evaluation/metrics", json::array()), "it has no metric");
   for (const auto& value :

@@ -144,10 +144,10 @@ std::vector<config::UnusedOption> DensityTask::unused_options() const {
 std::vector<std::string> DensityTask::inspect() {
   if (inference_) {
     std::vector<std::string> lines{inference_->describe()};
-    const auto file = simulated_file();
-    if (file && !std::filesystem::exists(file->path)) {
+    for (const auto& file : simulated_files()) {
+      if (std::filesystem::exists(file.path)) continue;
       lines.push_back(fmt::format("{} is not there yet: {} computes it first",
-                                  file->path, file->simulator));
+                                  file.path, file.simulator));
     }
     return lines;
   }
@@ -162,10 +162,10 @@ std::vector<std::string> DensityTask::inspect() {
                       target_->entropy())};
 }
 
-std::optional<SimulatedFile> DensityTask::simulated_file() const {
-  if (inference_options_.name != InferenceName::kWake) return std::nullopt;
+std::vector<SimulatedFile> DensityTask::simulated_files() const {
+  if (inference_options_.name != InferenceName::kWake) return {};
   const auto& wake = inference_options_.wake;
-  return SimulatedFile{wake.file, "wake-cycles", wake.simulation};
+  return {{wake.file, "wake-cycles", wake.simulation}};
 }
 
 std::vector<std::string> DensityTask::given_columns() const {

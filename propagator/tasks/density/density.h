@@ -46,7 +46,7 @@ class DensityTask : public Task, public Drawing, public Generating {
   std::vector<std::string> metric_names() const override;
   std::shared_ptr<torch::nn::Module> make_model() const override;
   void initialise(torch::nn::Module& model, int64_t seed) const override;
-  std::optional<SimulatedFile> simulated_file() const override;
+  std::vector<SimulatedFile> simulated_files() const override;
   void prepare(int64_t seed, const Runtime& runtime) override;
   void calibrate(torch::nn::Module& model) override;
   bool draws_test() const override { return target_ || inference_; }

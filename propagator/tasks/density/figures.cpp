@@ -205,7 +205,7 @@ void DensityTask::draw_target_picture(models::Density& model,
                   .panels = {{.title = "truth", .values = maps.truth[0]},
                              {.title = "model", .values = maps.answer[0]},
                              samples}}};
-  report.figure(
+  report.lead(
       "density", figure,
       "The distribution that the samples come from, the one that was learned, "
       "and new samples of it.");
@@ -244,12 +244,12 @@ void DensityTask::draw_posteriors(models::Density& model,
         .first = first,
         .last = last};
   };
-  report.figure("posteriors",
-                report::HeatMaps{.x = axis(0, -reach, reach),
-                                 .y = axis(1, reach, -reach),
-                                 .rows = {row}},
-                "Where the first two unknowns of test events are likely to be, "
-                "about the classical answer; the cross is the truth.");
+  report.lead("posteriors",
+              report::HeatMaps{.x = axis(0, -reach, reach),
+                               .y = axis(1, reach, -reach),
+                               .rows = {row}},
+              "Where the first two unknowns of test events are likely to be, "
+              "about the classical answer; the cross is the truth.");
 }
 
 void DensityTask::draw_known_posteriors(models::Density& model,
@@ -288,9 +288,9 @@ void DensityTask::draw_known_posteriors(models::Density& model,
              }});
   }
   if (shape().variables == 1) {
-    report.figure("posteriors", curves_of(shown, shape().names[0]),
-                  "How likely values of the unknown are for some test cases: "
-                  "by the model, and exactly. The lines are the truths.");
+    report.lead("posteriors", curves_of(shown, shape().names[0]),
+                "How likely values of the unknown are for some test cases: "
+                "by the model, and exactly. The lines are the truths.");
   } else {
     report.figure(
         "posteriors", maps_of(shown, shape().names),

@@ -176,6 +176,14 @@ Evaluation DensityTask::evaluate(torch::nn::Module& module, Split split) {
   if (eval_options_.two_sample > 0) {
     judge_samples(model, tested, evaluation, table);
   }
+  evaluation.headline =
+      evaluation.numbers.contains("gap")
+          ? fmt::format("The model is {:.3g} nats a sample below the truth.",
+                        evaluation.numbers.at("gap").get<double>())
+          : fmt::format(
+                "The model gives new samples a log likelihood of {:.3g} "
+                "nats each.",
+                likelihood.value);
   evaluation.table = table;
   return evaluation;
 }

@@ -101,8 +101,8 @@ void draw_maps(const ShownSpread& shown, const ShownFrames& times,
     report::PanelRow row{.label = fmt::format("test case {}", n)};
     for (const int64_t t : {times.early, times.middle, times.late}) {
       row.panels.push_back(
-          {fmt::format("deviation, t = {}", t), shown.deviation[n][t]});
-      row.panels.push_back({fmt::format("|error|, t = {}", t),
+          {fmt::format("deviation, frame {}", t), shown.deviation[n][t]});
+      row.panels.push_back({fmt::format("|error|, frame {}", t),
                             (shown.truth[n][t] - shown.mean[n][t]).abs()});
     }
     maps.rows.push_back(row);

@@ -8,6 +8,7 @@
 #include "propagator/core/log.h"
 #include "propagator/tasks/calibration.h"
 #include "propagator/tasks/forecast/fields/field_forecast.h"
+#include "propagator/tasks/forecast/same_data.h"
 #include "propagator/tasks/loss_weight.h"
 
 namespace propagator::tasks {
@@ -30,6 +31,24 @@ torch::Tensor decorrelation(const torch::Tensor& prediction,
   return (1 - torch::cosine_similarity(p, t, -1)).mean();
 }
 
+// The prediction up to the first frame that a plate reaches by a step in which
+// no node changes by more than `change`, that frame included; from there on the
+// truth, which leaves nothing to learn.
+torch::Tensor until_steady(const torch::Tensor& prediction,
+                           const torch::Tensor& truth, double change) {
+  const int64_t steps = truth.size(1) - 1;
+  const auto largest = (truth.narrow(1, 1, steps) - truth.narrow(1, 0, steps))
+                           .abs()
+                           .amax({2, 3});  // (B, T - 1)
+  const auto moved = (largest > change).to(torch::kInt64).cumprod(1);
+  const auto counts = torch::cat(
+      {torch::ones_like(moved.narrow(1, 0, 1)),
+       torch::ones_like(moved.narrow(1, 0, 1)), moved.narrow(1, 0, steps - 1)},
+      1);
+  return torch::where(counts.to(torch::kBool).unsqueeze(-1).unsqueeze(-1),
+                      prediction, truth);
+}
+
 }  // namespace
 
 void ForecastLossOptions::describe(config::Schema& s) {
@@ -42,6 +61,13 @@ void ForecastLossOptions::describe(config::Schema& s) {
           loss_weight("weight of the visible frames, the initial condition"));
   s.field("correlation", correlation,
           loss_weight("weight of 1 - correlation of each frame"));
+  s.field("steady", steady,
+          {.help = "a plate is steady once no node changes by more than this "
+                   "from one frame to the next, and its later frames do not "
+                   "count in training; 0: all frames count",
+           .min = 0,
+           .max = 1e6,
+           .later = true});
   s.field("frames", frames,
           {.help = "how frames count: mse, or heteroscedastic, by the "
                    "likelihood with a variance that the network predicts at "
@@ -113,6 +139,12 @@ void Forecast::validate() {
                       "expected published: a model with published inputs can "
                       "only be tested on the truth",
                       "set eval.protocol=published or model.inputs=honest");
+  }
+  if (predicts_variance() && loss_options_.steady > 0) {
+    throw ConfigError("loss.steady",
+                      "expected 0: a variance is of all frames, those of a "
+                      "steady plate too",
+                      "set loss.steady=0 or loss.frames=mse");
   }
   if (predicts_variance() && mode() != "honest") {
     throw ConfigError("loss.frames",
@@ -198,14 +230,8 @@ train::NamedTensors Forecast::state() const {
 void Forecast::restore(const train::NamedTensors& saved) {
   const auto found = saved.find(kDataFile);
   const auto& now = data_->fingerprint();
-  // But for the rounding of sums, which depends on the number of threads.
-  if (found == saved.end() || !now.defined() ||
-      torch::allclose(found->second, now, 1e-9, 0)) {
-    return;
-  }
-  throw DataError(fmt::format("{} is not the file that the run was trained on",
-                              data_options_.file),
-                  "bring that file back, or train another run with this one");
+  if (found == saved.end() || !now.defined()) return;
+  expect_same_data(found->second, now, data_options_.file);
 }
 
 int64_t Forecast::size(data::Split split) const { return data_->size(split); }
@@ -238,7 +264,10 @@ train::Loss Forecast::loss(torch::nn::Module& model, data::Split split,
           ? forecaster.spread(batch.frames, batch.alpha)
           : models::FrameSpread{forecaster.forward(batch.frames, batch.alpha),
                                 {}};
-  const auto prediction = spread.mean.to(type);
+  auto prediction = spread.mean.to(type);
+  if (loss_options_.steady > 0 && split == data::Split::kTrain) {
+    prediction = until_steady(prediction, batch.frames, loss_options_.steady);
+  }
   const auto inputs = loss_inputs(
       prediction, batch, loss_options_.physics_units, forecaster.visible());
   const bool heat = data_->is_heat();
@@ -328,8 +357,9 @@ TaskKind forecast_kind() {
           "INPUT holds `fields`, whose first visible frames are used: of a "
           "heat_former (N,\nframes, rows, cols), and `alpha` (N), if the "
           "model was trained with it; of any\nother model (N, frames, "
-          "space..., channels), and the numbers of each case, if it\nwas "
-          "trained with any. OUTPUT gets `fields` with all frames.\n  "
+          "space..., channels), and the numbers of each case and the constant "
+          "inputs\n(N, space...), if it was trained with any. OUTPUT gets "
+          "`fields` with all frames.\n  "
           "propagator predict runs/quick --input first.npz --output "
           "future.npz"};
 }

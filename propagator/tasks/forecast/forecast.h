@@ -29,6 +29,7 @@ struct ForecastLossOptions {
   double boundary = 0.1;
   double initial = 0.1;
   double correlation = 0;
+  double steady = 0;
   FrameLoss frames = FrameLoss::kMse;
   PhysicsUnits physics_units = PhysicsUnits::kRate;
   Normalisation normalisation = Normalisation::kNone;

@@ -45,16 +45,16 @@ void draw_panels(const report::FieldSeries& series, const ShownFrames& shown,
     for (const int64_t t : {shown.early, shown.middle, shown.late}) {
       const auto truth = series.truth[index][t];
       const auto prediction = series.prediction[index][t];
-      pairs.panels.push_back({fmt::format("truth, t = {}", t), truth});
+      pairs.panels.push_back({fmt::format("truth, frame {}", t), truth});
       pairs.panels.push_back(
-          {fmt::format("prediction, t = {}", t), prediction});
+          {fmt::format("prediction, frame {}", t), prediction});
       difference.panels.push_back(
-          {fmt::format("t = {}", t), prediction - truth});
+          {fmt::format("frame {}", t), prediction - truth});
     }
     fields.rows.push_back(pairs);
     errors.rows.push_back(difference);
   }
-  report.figure(
+  report.lead(
       "fields", fields,
       fmt::format("Truth beside prediction at frames {}, {} and {} "
                   "of {} cases that were not trained on; one scale "
@@ -242,6 +242,10 @@ Evaluation Forecast::present(json numbers) const {
       paper ? json{{"metric", paper->name}, {"value", paper->value}} : json();
   Evaluation evaluation;
   add_rows(ours, numbers, evaluation);
+  evaluation.headline = fmt::format(
+      "Hidden frames are forecast with a mean square error of "
+      "{:.2g}.",
+      numbers.at("mse_hidden").get<double>());
   evaluation.curves = errors_of_frames(ours, numbers);
   const auto& shown = numbers.at("shown_frames");
   const auto frame = [&](int n) {

@@ -1,9 +1,12 @@
 #include <torch/utils.h>
 
+#include <algorithm>
+
 #include "propagator/core/error.h"
 #include "propagator/core/progress.h"
 #include "propagator/data/named_table.h"
 #include "propagator/tasks/forecast/forecast.h"
+#include "propagator/tasks/writes_answers.h"
 
 namespace propagator::tasks {
 namespace {
@@ -11,7 +14,7 @@ namespace {
 using torch::Tensor;
 
 // Continues plates from their first frames.
-class ForecastSurrogate : public Surrogate {
+class ForecastSurrogate : public Surrogate, public WritesAnswers {
  public:
   ForecastSurrogate(std::shared_ptr<torch::nn::Module> model,
                     const models::FieldShape& shape, int64_t batch,
@@ -24,6 +27,14 @@ class ForecastSurrogate : public Surrogate {
         runtime_(runtime),
         uses_alpha_(forecaster_.uses_alpha()) {
     model_->eval();
+    const std::vector<int64_t> frames{-1, shape_.frames, shape_.rows,
+                                      shape_.cols};
+    outputs_ = with_alpha(
+        {"fields", frames, "all frames, the given ones first"}, "as given");
+    if (scale_.defined()) {
+      outputs_.push_back(
+          {"deviation", frames, "standard deviation of each node"});
+    }
   }
 
   std::vector<Port> inputs() const override {
@@ -33,63 +44,87 @@ class ForecastSurrogate : public Surrogate {
                                    forecaster_.visible())},
                       "diffusivity of each case");
   }
-  std::vector<Port> outputs() const override {
-    const std::vector<int64_t> frames{-1, shape_.frames, shape_.rows,
-                                      shape_.cols};
-    auto ports = with_alpha(
-        {"fields", frames, "all frames, the given ones first"}, "as given");
-    if (scale_.defined()) {
-      ports.push_back({"deviation", frames, "standard deviation of each node"});
-    }
-    return ports;
-  }
+  std::vector<Port> outputs() const override { return outputs_; }
 
   NamedTensors apply(const NamedTensors& inputs) const override {
-    const torch::NoGradGuard no_grad;
+    const int64_t cases = cases_of(inputs);
+    NamedTensors answers;
+    for (const auto& port : outputs_) {
+      answers[port.name] = torch::empty(sizes_of(port, cases),
+                                        runtime_.options().device(torch::kCPU));
+    }
+    apply_into(inputs, answers);
+    return answers;
+  }
+
+  void apply_into(const NamedTensors& inputs,
+                  const NamedTensors& answers) const override {
+    // Less work for libtorch than without gradients; nothing made here is kept.
+    const c10::InferenceMode inference;
     const PrecisionScope scope(runtime_);
-    const auto given = data::tensor_named(inputs, "fields");
-    expect_first_frames(given, shape_, forecaster_.visible());
-    const int64_t cases = given.size(0);
+    const int64_t cases = cases_of(inputs);
+    for (const auto& port : outputs_) {
+      const auto place = answers.find(port.name);
+      if (place == answers.end()) continue;
+      expect_answer_shape(port.name, place->second, sizes_of(port, cases));
+    }
     const auto alpha =
         uses_alpha_ ? data::tensor_named(inputs, "alpha").to(runtime_.options())
                     : torch::zeros({cases}, runtime_.options());
     if (uses_alpha_) expect_alpha(alpha, cases);
-    auto fields = torch::empty({cases, shape_.frames, shape_.rows, shape_.cols},
-                               runtime_.options().device(torch::kCPU));
-    auto deviation = scale_.defined() ? torch::empty_like(fields) : Tensor();
     Progress progress("predicting", cases * shape_.frames);
     for (int64_t n = 0; n < cases; n += batch_) {
-      const int64_t count = std::min(batch_, cases - n);
-      const auto first = given.narrow(0, n, count)
-                             .narrow(1, 0, forecaster_.visible())
-                             .to(runtime_.options());
-      expect_finite(first, n);
-      const auto answer = forecaster_.predict(
-          first, alpha.narrow(0, n, count), [&](int64_t frame) {
-            progress.update(n * shape_.frames + frame * count);
-          });
-      if (!torch::isfinite(answer).all().item<bool>()) {
-        throw NumericalError(
-            fmt::format(
-                "[predict] the forecast of cases {} to {} is not finite", n,
-                n + count - 1),
-            "are the values like those the model was trained on?");
-      }
-      fields.narrow(0, n, count).copy_(answer);
-      if (!deviation.defined()) continue;
-      auto said =
-          forecaster_.spread(first, alpha.narrow(0, n, count)).deviation *
-          scale_.to(runtime_.options()).view({1, -1, 1, 1});
-      said.narrow(1, 0, forecaster_.visible()).zero_();
-      deviation.narrow(0, n, count).copy_(said);
+      forecast(inputs.at("fields"), alpha, n, std::min(batch_, cases - n),
+               answers, progress);
     }
-    NamedTensors answers{{"fields", fields}};
-    if (uses_alpha_) answers["alpha"] = alpha.cpu();
-    if (deviation.defined()) answers["deviation"] = deviation;
-    return answers;
+    if (const auto place = answers.find("alpha"); place != answers.end()) {
+      place->second.copy_(alpha);
+    }
   }
 
  private:
+  int64_t cases_of(const NamedTensors& inputs) const {
+    const auto& given = data::tensor_named(inputs, "fields");
+    expect_first_frames(given, shape_, forecaster_.visible());
+    return given.size(0);
+  }
+
+  // Lengths that a port leaves open are of cases.
+  static std::vector<int64_t> sizes_of(const Port& port, int64_t cases) {
+    auto sizes = port.shape;
+    std::ranges::replace(sizes, -1, cases);
+    return sizes;
+  }
+
+  // Cases [n, n + count).
+  void forecast(const Tensor& given, const Tensor& alpha, int64_t n,
+                int64_t count, const NamedTensors& answers,
+                Progress& progress) const {
+    const auto first = given.narrow(0, n, count)
+                           .narrow(1, 0, forecaster_.visible())
+                           .to(runtime_.options());
+    expect_finite(first, n);
+    const auto answer = forecaster_.predict(
+        first, alpha.narrow(0, n, count), [&](int64_t frame) {
+          progress.update(n * shape_.frames + frame * count);
+        });
+    if (!torch::isfinite(answer).all().item<bool>()) {
+      throw NumericalError(
+          fmt::format("[predict] the forecast of cases {} to {} is not finite",
+                      n, n + count - 1),
+          "are the values like those the model was trained on?");
+    }
+    if (const auto place = answers.find("fields"); place != answers.end()) {
+      place->second.narrow(0, n, count).copy_(answer);
+    }
+    const auto deviation = answers.find("deviation");
+    if (deviation == answers.end()) return;
+    auto said = forecaster_.spread(first, alpha.narrow(0, n, count)).deviation *
+                scale_.to(runtime_.options()).view({1, -1, 1, 1});
+    said.narrow(1, 0, forecaster_.visible()).zero_();
+    deviation->second.narrow(0, n, count).copy_(said);
+  }
+
   std::vector<Port> with_alpha(Port fields, const std::string& meaning) const {
     std::vector<Port> ports{std::move(fields)};
     if (uses_alpha_) ports.push_back({"alpha", {-1}, meaning});
@@ -111,6 +146,7 @@ class ForecastSurrogate : public Surrogate {
   Tensor scale_;  // (T) of deviations; undefined where none are given
   Runtime runtime_;
   bool uses_alpha_;  // or was trained without
+  std::vector<Port> outputs_;
 };
 
 }  // namespace

@@ -86,7 +86,7 @@ std::vector<report::Series> median_series(
 // What the numbers of a test show.
 void draw_numbers(const Evaluation& evaluation, report::Report& report) {
   const auto& numbers = evaluation.numbers;
-  report.figure(
+  report.lead(
       "hits", evaluation.curves,
       "The more sensors fire, the better an event is known. What is below "
       "a micrometre is drawn there.");

@@ -223,6 +223,9 @@ Evaluation Locate::present(json numbers) const {
   if (eval_options_.metric == LocateMetric::kResolution) {
     std::swap(evaluation.metrics[0], evaluation.metrics[1]);
   }
+  evaluation.headline =
+      fmt::format("Half of all events are located within {:.3g} m.",
+                  row.at("median").get<double>());
   evaluation.numbers = std::move(numbers);
   return evaluation;
 }

@@ -10,7 +10,6 @@
 
 #include "propagator/core/error.h"
 #include "propagator/core/log.h"
-#include "propagator/data/simulator.h"
 #include "propagator/tasks/calibration.h"
 #include "propagator/tasks/reconstruct/scaled_net.h"
 
@@ -30,10 +29,17 @@ constexpr double kMinLogVariance = -23;  // 1e-5
 constexpr double kFittedShare = 0.9;
 constexpr double kMinSquare = 1e-24;
 
-// Least in the mean where so large a share of the values lies below `edges`.
-Tensor quantile_loss(const Tensor& values, const Tensor& edges, double share) {
-  const auto above = values - edges;
-  return torch::maximum(share * above, (share - 1) * above);
+// Of each column of values (M, K), of those that are known: below it lies so
+// large a share of values like these, on average over all such samples. Not
+// finite where too few are known. Works without the host.
+Tensor upper_share(const Tensor& values, const Tensor& known, double share) {
+  constexpr double kInfinity = std::numeric_limits<double>::infinity();
+  const auto sorted =
+      std::get<0>(values.masked_fill(known == 0, kInfinity).sort(0));
+  const auto count = known.ne(0).sum(0, /*keepdim=*/true);
+  const auto at = (share * (count + 1)).ceil().to(torch::kInt64) - 1;
+  return sorted.gather(0, torch::minimum(at, count - 1).clamp_min(0))
+      .squeeze(0);
 }
 
 }  // namespace
@@ -83,7 +89,9 @@ void Reconstruct::validate_own() {
                     name),
         static_cast<int64_t>(k));
   }
-  expect_simulator();
+  for (const auto& simulated : simulated_files()) {
+    expect_simulated(simulated, "truth", "data/wake.h5");
+  }
   if (reading_loss_.kind == ReadingLoss::kFaithful &&
       model_options_->is_fitted()) {
     throw ConfigError("loss.readings",
@@ -97,31 +105,15 @@ void Reconstruct::validate_own() {
   }
 }
 
-void Reconstruct::expect_simulator() const {
-  const auto& [file, simulator, simulation, snapshots] = truth_options_;
-  if (simulator.empty()) return;
-  std::vector<std::string> names;
-  for (const auto& [name, kind] : data::simulators()) names.push_back(name);
-  if (!data::simulators().contains(simulator)) {
-    throw ConfigError(
-        "truth.simulator", fmt::format("there is no simulator {}", simulator),
-        config::did_you_mean(simulator, names,
-                             "`propagator list` shows simulators"));
-  }
-  if (file.empty()) {
-    throw ConfigError("truth.file", "a simulation needs a file to be kept in",
-                      "name one, as data/wake.h5");
-  }
-}
-
-std::optional<SimulatedFile> Reconstruct::simulated_file() const {
-  if (truth_options_.simulator.empty()) return std::nullopt;
-  return SimulatedFile{truth_options_.file, truth_options_.simulator,
-                       truth_options_.simulation};
+std::vector<SimulatedFile> Reconstruct::simulated_files() const {
+  if (truth_options_.simulator.empty()) return {};
+  return {{truth_options_.file, truth_options_.simulator,
+           truth_options_.simulation}};
 }
 
 std::vector<std::string> Reconstruct::inspect() {
-  if (simulated_file() && !std::filesystem::exists(truth_options_.file)) {
+  if (!truth_options_.simulator.empty() &&
+      !std::filesystem::exists(truth_options_.file)) {
     auto lines = config::items_of(problem_->describe());
     lines.push_back(fmt::format("{} is not there yet: {} computes it first",
                                 truth_options_.file, truth_options_.simulator));
@@ -296,24 +288,23 @@ Reconstruct::Misfit Reconstruct::misfit_of(FieldNet& model,
 
 Tensor Reconstruct::faithful_likelihood(FieldNet& model,
                                         const Misfit& training) const {
-  const SpreadNet* spreads = nullptr;
+  SpreadNet* spreads = nullptr;
   for (const auto& part : model.modules()) {
-    if (const auto* found = part->as<SpreadNet>()) spreads = found;
+    if (auto* found = part->as<SpreadNet>()) spreads = found;
   }
   const auto shape = spreads->shape_of(training.log_variance);
   const auto squares = training.error.detach().square();
   const auto likelihood = (shape + squares * (-shape).exp()) * training_.known;
-  // Nothing of it but the level is trained.
-  const auto held_out = [&] {
+  // The level follows the fields at every step: nothing of it is trained.
+  {
     const torch::NoGradGuard no_grad;
-    return misfit_of(model, held_out_);
-  }();
-  const auto level =
-      quantile_loss(held_out.error.square().clamp_min(kMinSquare).log() -
-                        2 * std::log(normal_reach(kFittedShare)),
-                    spreads->by_level(held_out.log_variance), kFittedShare);
-  return likelihood.mean() * training_.share.square() +
-         (level * held_out_.known).mean() * held_out_.share.square();
+    const auto held_out = misfit_of(model, held_out_);
+    const auto over = held_out.error.square().clamp_min(kMinSquare).log() -
+                      spreads->shape_of(held_out.log_variance);
+    spreads->set_level(upper_share(over, held_out_.known, kFittedShare) -
+                       2 * std::log(normal_reach(kFittedShare)));
+  }
+  return likelihood.mean() * training_.share.square();
 }
 
 std::vector<OwnTerm> Reconstruct::own_terms() {

@@ -21,7 +21,7 @@ class Reconstruct : public Solve {
   void describe(config::Schema& schema) override;
   std::map<std::string, std::string> defaults() const override;
   std::vector<std::string> inspect() override;
-  std::optional<SimulatedFile> simulated_file() const override;
+  std::vector<SimulatedFile> simulated_files() const override;
   void prepare(int64_t seed, const Runtime& runtime) override;
   std::shared_ptr<torch::nn::Module> make_model() const override;
   void calibrate(torch::nn::Module& model) override;
@@ -63,7 +63,6 @@ class Reconstruct : public Solve {
   Read on_device(const Sensors& sensors) const;
   // Of the fields that may be read. DataError if one must be.
   void find_never_read();
-  void expect_simulator() const;  // ConfigError
   // How far answers are from readings, (M, K), 0 where there are none, and the
   // logarithms of the variances that the network expects, undefined if it says
   // nothing of them; in units of each field's spread.

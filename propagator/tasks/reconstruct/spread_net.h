@@ -20,19 +20,17 @@ class SpreadNet : public models::FieldNet {
   autodiff::Jet forward(const autodiff::Jet& points) override;
   void initialise(int64_t seed) override { shape_->initialise(seed); }
 
-  // Of log σ² (…, K) that `forward` gave: what the shape says by itself, and
-  // the same with a gradient that reaches the level alone.
+  // Of log σ² (…, K) that `forward` gave: what the shape says by itself.
   torch::Tensor shape_of(const torch::Tensor& logs) const {
     return logs - level_;
   }
-  torch::Tensor by_level(const torch::Tensor& logs) const {
-    return logs.detach() + level_ - level_.detach();
-  }
+  // In place, of those fields where it is finite.
+  void set_level(const torch::Tensor& level);
 
  private:
   nn::UnitAxes axes_;
   std::shared_ptr<models::FieldNet> shape_;
-  torch::Tensor level_;  // (K)
+  torch::Tensor level_;  // (K), not trained
 };
 
 }  // namespace propagator::tasks

@@ -152,10 +152,10 @@ run::Experiment wake_experiment(const std::string& keys) {
 
 TEST_F(TasksWakeInference, APosteriorIsTestedWhole) {
   const auto e = wake_experiment("file: " + path_ + ", noise: 0.2");
-  const auto file = e.task().simulated_file();
-  ASSERT_TRUE(file);
-  EXPECT_EQ(file->simulator, "wake-cycles");
-  EXPECT_EQ(file->path, path_);
+  const auto files = e.task().simulated_files();
+  ASSERT_EQ(files.size(), 1);
+  EXPECT_EQ(files[0].simulator, "wake-cycles");
+  EXPECT_EQ(files[0].path, path_);
   e.task().prepare(0, kDouble);
   const auto model = e.make_model(kDouble);
   e.task().calibrate(*model);

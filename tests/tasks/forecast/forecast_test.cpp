@@ -95,6 +95,42 @@ TEST(TasksForecast, ConstantErrorInEachTerm) {
   EXPECT_NEAR(loss.total.item<double>(), 0.25 + 0.1 + 0.025, 1e-12);
 }
 
+// An error that is the same everywhere counts as often as there are frames up
+// to the first steady one, each found here by itself.
+TEST(TasksForecast, FramesOfASteadyPlateDoNotCount) {
+  const auto experiment = make({"loss.steady=0.02", "loss.physics=0"});
+  auto& task = experiment->task();
+  task.prepare(0, experiment->make_runtime());
+  const auto positions = torch::arange(6);
+  data::PlateDataOptions cases;
+  cases.cases = 30;
+  const data::PlateDataset plates(dynamic_cast<Forecast&>(task).plate(), cases,
+                                  0, experiment->make_runtime());
+  const auto frames = plates.batch(data::Split::kTrain, positions).frames;
+  int64_t counted = 0;
+  for (int64_t n = 0; n < 6; ++n) {
+    int64_t frame = 1;
+    const auto step = [&] {
+      return (frames[n][frame] - frames[n][frame - 1]).abs().max();
+    };
+    while (frame < 13 && step().item<double>() > 0.02) ++frame;
+    counted += frame + 1;
+  }
+  EXPECT_GT(counted, 6 * 2);
+  EXPECT_LT(counted, 6 * 14);
+  Oracle oracle(0.5);
+  const auto mse = [&](data::Split split) {
+    return term(task.loss(oracle, split, positions.narrow(0, 0, 3 * 2)), "mse");
+  };
+  EXPECT_NEAR(mse(data::Split::kTrain),
+              0.25 * static_cast<double>(counted) / (6 * 14), 1e-12);
+  EXPECT_NEAR(mse(data::Split::kValidation), 0.25, 1e-12);
+  EXPECT_NE(thrown<ConfigError>([] {
+              make({"loss.steady=0.1", "loss.frames=heteroscedastic"});
+            }).find("loss.steady"),
+            std::string::npos);
+}
+
 TEST(TasksForecast, EvaluationMeasuresWhatItSays) {
   const auto experiment = make(kSeeing);
   experiment->task().prepare(0, experiment->make_runtime());

@@ -5,6 +5,7 @@
 #include <numeric>
 
 #include "propagator/report/figure.h"
+#include "propagator/tasks/forecast/fields/field_spectrum.h"
 
 namespace propagator::tasks {
 namespace {
@@ -14,7 +15,6 @@ using torch::Tensor;
 constexpr double kVarianceFloor = 1e-7;  // as the measure has it
 constexpr double kLeastNorm = 1e-12;     // a frame of zeros
 constexpr double kCorrelated = 0.8;
-constexpr int64_t kLow = 4, kMiddle = 12;  // last frequencies of two bands
 
 // (B, T, nodes…, C) → (B, T, nodes, C)
 Tensor flat_nodes(const Tensor& x) { return x.flatten(2, -2); }
@@ -22,19 +22,6 @@ Tensor flat_nodes(const Tensor& x) { return x.flatten(2, -2); }
 void accumulate(Tensor& sum, const Tensor& part) {
   const auto here = part.to(torch::kCPU, torch::kFloat64);
   sum = sum.defined() ? sum + here : here;
-}
-
-// The largest frequency along any axis, of each coefficient of a full DFT.
-Tensor largest_frequency(const std::vector<int64_t>& nodes,
-                         const torch::Device& device) {
-  auto largest = torch::zeros({1}, torch::device(device));
-  for (size_t d = 0; d < nodes.size(); ++d) {
-    const int64_t n = nodes[d];
-    const auto k =
-        (torch::fft::fftfreq(n, 1.0 / static_cast<double>(n))).abs().to(device);
-    largest = torch::maximum(largest.unsqueeze(-1), k).flatten();
-  }
-  return largest;  // (all)
 }
 
 }  // namespace
@@ -59,7 +46,9 @@ void FieldErrors::add(const Tensor& truth, const Tensor& answer) {
              square = y.square().mean(2);  // (B, T, C)
   const auto scale = square.sqrt().clamp_min(kLeastNorm);
   cases_ += truth.size(0);
-  accumulate(nrmse_, (mse.sqrt() / scale).sum(0));
+  const auto nrmse = mse.sqrt() / scale;
+  accumulate(nrmse_, nrmse.sum(0));
+  per_case_.push_back(nrmse.mean(2).to(torch::kCPU));
   const auto variance = y.var(2, /*unbiased=*/false);
   accumulate(vrmse_, (mse / (variance + kVarianceFloor)).sqrt().sum(0));
   accumulate(squares_, mse.sum(0));
@@ -84,13 +73,17 @@ void FieldErrors::add_spectrum(const Tensor& error, const Tensor& scale) {
   const auto k = largest_frequency(nodes, error.device());
   std::vector<Tensor> bands;
   for (const auto& inside :
-       {k <= kLow, (k > kLow) & (k <= kMiddle), k > kMiddle}) {
+       {k <= kLowBand, (k > kLowBand) & (k <= kMiddleBand), k > kMiddleBand}) {
     const auto weight = inside.to(power.dtype()).view({1, 1, -1, 1});
     // Parseval: Σ |ê|² = count · Σ e².
     const auto mse = (power * weight).sum(2) / (count * count);
     bands.push_back((mse.sqrt() / scale).mean({1, 2}).sum());
   }
   accumulate(bands_, torch::stack(bands));
+}
+
+std::vector<double> FieldErrors::quantile_per_frame(double q) const {
+  return report::numbers(torch::quantile(torch::cat(per_case_), q, 0));
 }
 
 double FieldErrors::nrmse() const {
@@ -103,6 +96,7 @@ nlohmann::json FieldErrors::numbers(
     return (sum / cases_).mean().item<double>();
   };
   const auto per_channel = (nrmse_ / cases_).mean(0);
+  const auto per_frame = (nrmse_ / cases_).mean(1);
   nlohmann::json by_channel;
   for (size_t c = 0; c < channels.size(); ++c) {
     by_channel[channels[c]] =
@@ -119,7 +113,10 @@ nlohmann::json FieldErrors::numbers(
       {"correlated_frames", correlated_ / cases},
       {"bands", {{"low", bands[0]}, {"middle", bands[1]}, {"high", bands[2]}}},
       {"nrmse_per_channel", by_channel},
-      {"nrmse_per_frame", report::numbers((nrmse_ / cases_).mean(1))}};
+      {"nrmse_geometric", per_frame.log().mean().exp().item<double>()},
+      {"nrmse_per_frame", report::numbers(per_frame)},
+      {"nrmse_per_frame_10", quantile_per_frame(0.1)},
+      {"nrmse_per_frame_90", quantile_per_frame(0.9)}};
 }
 
 }  // namespace propagator::tasks

@@ -4,6 +4,7 @@
 #include "propagator/core/progress.h"
 #include "propagator/data/named_table.h"
 #include "propagator/tasks/forecast/fields/field_forecast.h"
+#include "propagator/tasks/writes_answers.h"
 
 namespace propagator::tasks {
 namespace {
@@ -11,16 +12,17 @@ namespace {
 using torch::Tensor;
 
 // Continues fields from their first frames by as many as cases of training had.
-class FieldSurrogate : public Surrogate {
+class FieldSurrogate : public Surrogate, public WritesAnswers {
  public:
   FieldSurrogate(std::shared_ptr<torch::nn::Module> model, int64_t steps,
                  int64_t batch, std::vector<std::string> parameters,
-                 const Runtime& runtime)
+                 std::vector<std::string> constants, const Runtime& runtime)
       : model_(std::move(model)),
         forecaster_(models::as_field_forecaster(*model_)),
         steps_(steps),
         batch_(batch),
         parameters_(std::move(parameters)),
+        constants_(std::move(constants)),
         runtime_(runtime) {
     model_->eval();
   }
@@ -28,30 +30,69 @@ class FieldSurrogate : public Surrogate {
   std::vector<Port> inputs() const override {
     return ports(fmt::format("cases and their first {} frames or more",
                              forecaster_.shape().given),
-                 "number of each case");
+                 "number of each case", "constant input at each node");
   }
   std::vector<Port> outputs() const override {
-    return ports("all frames, the given ones first", "as given");
+    return ports("all frames, the given ones first", "as given", "as given");
   }
 
   NamedTensors apply(const NamedTensors& inputs) const override {
-    const torch::NoGradGuard no_grad;
+    NamedTensors answers{
+        {"fields", torch::empty(shape_of_answer(inputs),
+                                runtime_.options().device(torch::kCPU))}};
+    apply_into(inputs, answers);
+    for (const auto& name : parameters_) {
+      answers[name] = data::tensor_named(inputs, name);
+    }
+    for (const auto& name : constants_) {
+      answers[name] = data::tensor_named(inputs, name).to(torch::kCPU);
+    }
+    return answers;
+  }
+
+  void apply_into(const NamedTensors& inputs,
+                  const NamedTensors& answers) const override {
+    // Less work for libtorch than without gradients; nothing made here is kept.
+    const c10::InferenceMode inference;
     const PrecisionScope scope(runtime_);
-    const auto given = data::tensor_named(inputs, "fields");
+    const auto shape = shape_of_answer(inputs);
+    const auto place = answers.find("fields");
+    const auto fields = place != answers.end() ? place->second : Tensor();
+    if (fields.defined()) expect_answer_shape("fields", fields, shape);
+    const auto& given = inputs.at("fields");
+    const models::Told told{numbers_of(inputs, shape[0]),
+                            constants_of(inputs, given)};
+    const auto give_back = [&](const std::string& name) {
+      const auto found = answers.find(name);
+      if (found == answers.end()) return;
+      const auto& known = data::tensor_named(inputs, name);
+      expect_answer_shape(name, found->second, known.sizes().vec());
+      found->second.copy_(known);
+    };
+    std::ranges::for_each(parameters_, give_back);
+    std::ranges::for_each(constants_, give_back);
+    if (fields.defined()) forecast(given, told, fields);
+  }
+
+ private:
+  std::vector<int64_t> shape_of_answer(const NamedTensors& inputs) const {
+    const auto& given = data::tensor_named(inputs, "fields");
     expect_frames(given);
-    const int64_t cases = given.size(0), first = forecaster_.shape().given;
-    const auto numbers = numbers_of(inputs, cases);
-    NamedTensors answers;
     auto shape = given.sizes().vec();
-    shape[1] = first + steps_;
-    auto fields = torch::empty(shape, runtime_.options().device(torch::kCPU));
+    shape[1] = forecaster_.shape().given + steps_;
+    return shape;
+  }
+
+  void forecast(const Tensor& given, const models::Told& told,
+                const Tensor& fields) const {
+    const int64_t cases = given.size(0), first = forecaster_.shape().given;
     Progress progress("predicting", cases * steps_);
     for (int64_t n = 0; n < cases; n += batch_) {
       const int64_t count = std::min(batch_, cases - n);
       const auto known =
           given.narrow(0, n, count).narrow(1, 0, first).to(runtime_.options());
       const auto answer = forecaster_.rollout(
-          known, numbers.narrow(0, n, count), steps_,
+          known, told.part(n, count), steps_,
           [&](int64_t frame) { progress.update(n * steps_ + frame * count); });
       if (!torch::isfinite(answer).all().item<bool>()) {
         throw NumericalError(
@@ -60,25 +101,24 @@ class FieldSurrogate : public Surrogate {
                         n, n + count - 1),
             "are the values like those the model was trained on?");
       }
-      auto place = fields.narrow(0, n, count);
-      place.narrow(1, 0, first).copy_(known);
-      place.narrow(1, first, steps_).copy_(answer);
+      const auto part = fields.narrow(0, n, count);
+      part.narrow(1, 0, first).copy_(known);
+      part.narrow(1, first, steps_).copy_(answer);
     }
-    answers["fields"] = fields;
-    for (const auto& name : parameters_) {
-      answers[name] = data::tensor_named(inputs, name);
-    }
-    return answers;
   }
 
- private:
-  std::vector<Port> ports(const std::string& meaning,
-                          const std::string& number) const {
+  std::vector<Port> ports(const std::string& meaning, const std::string& number,
+                          const std::string& constant) const {
     const auto& shape = forecaster_.shape();
     std::vector<int64_t> sizes(static_cast<size_t>(shape.axes()) + 2, -1);
     sizes.push_back(shape.channels);
     std::vector<Port> all{{"fields", sizes, meaning}};
     for (const auto& name : parameters_) all.push_back({name, {-1}, number});
+    sizes.pop_back();
+    sizes.pop_back();
+    for (const auto& name : constants_) {
+      all.push_back({name, sizes, constant});
+    }
     return all;
   }
 
@@ -116,10 +156,35 @@ class FieldSurrogate : public Surrogate {
                            : torch::stack(columns, 1);
   }
 
+  // At each node of the fields (N, T, nodes…, C): (N, nodes…, K).
+  Tensor constants_of(const NamedTensors& inputs, const Tensor& fields) const {
+    auto expected = fields.sizes().vec();
+    expected.erase(expected.begin() + 1);
+    expected.pop_back();
+    std::vector<Tensor> all;
+    for (const auto& name : constants_) {
+      auto one = data::tensor_named(inputs, name);
+      if (one.dim() == std::ssize(expected) + 1 && one.size(-1) == 1) {
+        one = one.squeeze(-1);
+      }
+      if (one.sizes() != expected) {
+        throw UsageError(fmt::format(
+            "expected '{}' of shape ({}), a number at each node of each case, "
+            "got ({})",
+            name, fmt::join(expected, ", "), fmt::join(one.sizes(), ", ")));
+      }
+      if (!torch::isfinite(one).all().item<bool>()) {
+        throw UsageError(fmt::format("some of '{}' are not finite", name));
+      }
+      all.push_back(one.to(runtime_.options()));
+    }
+    return all.empty() ? Tensor() : torch::stack(all, -1);
+  }
+
   std::shared_ptr<torch::nn::Module> model_;
   models::FieldForecaster& forecaster_;
   int64_t steps_, batch_;
-  std::vector<std::string> parameters_;
+  std::vector<std::string> parameters_, constants_;
   Runtime runtime_;
 };
 
@@ -127,9 +192,9 @@ class FieldSurrogate : public Surrogate {
 
 std::unique_ptr<Surrogate> FieldForecast::surrogate(
     std::shared_ptr<torch::nn::Module> model, const Runtime& runtime) const {
-  return std::make_unique<FieldSurrogate>(std::move(model), eval_options_.steps,
-                                          eval_options_.batch,
-                                          data_options_.told(), runtime);
+  return std::make_unique<FieldSurrogate>(
+      std::move(model), eval_options_.steps, eval_options_.batch,
+      data_options_.told(), data_options_.constants(), runtime);
 }
 
 }  // namespace propagator::tasks

@@ -3,10 +3,13 @@
 #include <torch/optim/adam.h>
 #include <torch/utils.h>
 
+#include <set>
+
 #include "propagator/core/error.h"
+#include "propagator/run/simulation.h"
 #include "propagator/tasks/forecast/fields/field_baselines.h"
 #include "propagator/tasks/forecast/fields/field_errors.h"
-#include "tasks/training.h"
+#include "tasks/forecast/fields/field_waves.h"
 #include "testing.h"
 
 namespace propagator::tasks {
@@ -35,6 +38,7 @@ TEST(TasksFieldErrors, AreTheMeasuresOfTheField) {
   EXPECT_NEAR(r.at("rmse"), std::sqrt(2.5 / 4), 1e-12);
   EXPECT_NEAR(r.at("crmse"), std::sqrt(0.25 / 2), 1e-12);
   EXPECT_NEAR(r.at("nrmse_per_channel").at("u"), (first + second) / 2, 1e-12);
+  EXPECT_NEAR(r.at("nrmse_geometric"), std::sqrt(first * second), 1e-12);
 }
 
 // A wave of one frequency is in one band, whole.
@@ -61,37 +65,7 @@ TEST(TasksFieldErrors, CorrelationEndsWhereItFirstFalls) {
   EXPECT_EQ(correlated_frames(truth, answer).item<double>(), 2);
 }
 
-class TasksFieldForecast : public ::testing::Test {
- protected:
-  // Waves that travel, each with its speed, which may be among the numbers.
-  std::string waves(bool speeds, int64_t cases = 20) {
-    const auto path = folder_ / (speeds ? "told.h5" : "waves.h5");
-    const auto at = torch::arange(16, torch::kFloat64) / 16;
-    const auto t = torch::arange(8, torch::kFloat64);
-    const auto speed = 0.12 * torch::arange(cases, torch::kFloat64) /
-                       static_cast<double>(cases);
-    const auto phase = random({cases, 1, 1}, "phase");
-    const auto place = at.view({1, 1, -1}) -
-                       speed.view({-1, 1, 1}) * t.view({1, -1, 1}) + phase;
-    data::Tensors tensors{{"u", torch::sin(2 * M_PI * place)}};
-    if (speeds) tensors["speed"] = speed;
-    data::save_tensors(path, {tensors, ""});
-    return path.string();
-  }
-  static run::Experiment experiment(const std::string& file,
-                                    const std::string& more = "") {
-    return run::Experiment(config::Document::from_text(
-        "task: forecast\nprecision: fp64\ndata: {given: 2, file: " + file +
-            "}\ntrain: {batch: 8, max_steps: 6, checkpoint_every: 1, "
-            "keep_checkpoints: 9}\n" +
-            more,
-        "test"));
-  }
-  testing::TemporaryFolder folder_;
-};
-
-const char* const kSmall =
-    "model: {name: fno, width: 6, layers: 2, modes: 3}\n";
+using TasksFieldForecast = FieldWaves;
 
 TEST_F(TasksFieldForecast, LearnsWavesThatTravel) {
   const auto e =
@@ -116,9 +90,9 @@ TEST_F(TasksFieldForecast, LearnsWavesThatTravel) {
 }
 
 TEST_F(TasksFieldForecast, ResumesWithTheSameBits) {
-  for (const char* inputs : {"truth", "own"}) {
-    const auto more =
-        std::string(kSmall) + "loss: {frames: 2, inputs: " + inputs + "}\n";
+  for (const char* loss :
+       {"inputs: truth", "inputs: own", "inputs: own, noise: 0.1"}) {
+    const auto more = std::string(kSmall) + "loss: {frames: 2, " + loss + "}\n";
     const testing::TemporaryFolder runs;
     const auto file = waves(true);
     const auto whole = testing::trained_to(6, experiment(file, more), kDouble,
@@ -213,6 +187,143 @@ TEST_F(TasksFieldForecast, ASimulationIsKnownBeforeItIsComputed) {
             std::string::npos);
 }
 
+// It is on what is seen, and not on what is to be answered; another with each
+// step, the same with the same step.
+TEST_F(TasksFieldForecast, NoiseIsOfTheStepAndForTrainingAlone) {
+  const auto loss_of = [&](const char* noise, int64_t step, Split split) {
+    const auto e = experiment(
+        waves(false), std::string(kSmall) + "loss: {noise: " + noise + "}\n");
+    const auto model = testing::prepared_model(e);
+    e.task().calibrate(*model);
+    e.task().begin_step(*model, step);
+    return e.task().loss(*model, split, torch::arange(8)).total.item<double>();
+  };
+  const auto train = Split::kTrain, validation = Split::kValidation;
+  EXPECT_NE(loss_of("0", 1, train), loss_of("0.1", 1, train));
+  EXPECT_EQ(loss_of("0.1", 1, train), loss_of("0.1", 1, train));
+  EXPECT_NE(loss_of("0.1", 2, train), loss_of("0.1", 1, train));
+  EXPECT_EQ(loss_of("0", 1, validation), loss_of("0.1", 1, validation));
+}
+
+// Two frames of two cases on 2 x 3 nodes, by hand.
+TEST(TasksSymmetricViews, ShowAFieldFromAllSides) {
+  const SymmetricViews mirrors(FieldSymmetry::kMirrors, {2, 3}, torch::kCPU);
+  EXPECT_EQ(mirrors.count(), 4);
+  const auto x = random({4, 2, 2, 3, 2}, "x");
+  const auto seen = mirrors.of(x, torch::arange(4, 8));
+  EXPECT_TRUE(torch::equal(seen[0], x[0]));
+  EXPECT_TRUE(torch::equal(seen[1], x[1].flip({1})));
+  EXPECT_TRUE(torch::equal(seen[2], x[2].flip({2})));
+  EXPECT_TRUE(torch::equal(seen[3], x[3].flip({1, 2})));
+  const SymmetricViews square(FieldSymmetry::kSquare, {3, 3}, torch::kCPU);
+  EXPECT_EQ(square.count(), 8);
+  const auto y = random({1, 2, 3, 3, 1}, "y").expand({8, 2, 3, 3, 1});
+  const auto all = square.of(y, torch::arange(8));
+  EXPECT_TRUE(torch::equal(all[4], y[4].transpose(1, 2)));
+  for (int64_t a = 0; a < 8; ++a) {
+    for (int64_t b = 0; b < a; ++b) EXPECT_FALSE(torch::equal(all[a], all[b]));
+  }
+  EXPECT_EQ(
+      SymmetricViews(FieldSymmetry::kSquare, {2, 2, 2}, torch::kCPU).count(),
+      48);
+}
+
+// A network that moves with its input answers to the mirrored case with the
+// mirrored answer only if it has learned it: the loss is another, and each step
+// has another side first.
+TEST_F(TasksFieldForecast, TrainingSeesCasesFromAllSides) {
+  const auto e = experiment(waves(false),
+                            std::string(kSmall) + "data.symmetry: mirrors\n");
+  const auto model = testing::prepared_model(e);
+  e.task().calibrate(*model);
+  std::set<double> losses;
+  for (int64_t step = 0; step < 12; ++step) {
+    e.task().begin_step(*model, step);
+    losses.insert(e.task()
+                      .loss(*model, Split::kTrain, torch::tensor({3}))
+                      .total.item<double>());
+  }
+  EXPECT_EQ(losses.size(), 2);
+  EXPECT_NE(testing::thrown<ConfigError>([&] {
+              experiment(waves(true), "data.symmetry: mirrors\n");
+            }).find("another speed"),
+            std::string::npos);
+  const auto path = (folder_ / "oblong.h5").string();
+  data::save_tensors(path, {{{"u", random({10, 8, 16, 12}, "u")}}, ""});
+  EXPECT_NE(testing::thrown<ConfigError>([&] {
+              experiment(path, "data.symmetry: square\n");
+            }).find("axes of 16, 12 nodes cannot be swapped"),
+            std::string::npos);
+}
+
+TEST_F(TasksFieldForecast, SharesAreOfAllCases) {
+  const auto e = experiment(waves(false), std::string(kSmall) +
+                                              "data.validation: 0.1\n"
+                                              "data.test: 0.3\n");
+  e.task().prepare(0, kDouble);
+  EXPECT_EQ(e.task().size(Split::kTrain), 12 * 6);
+  EXPECT_EQ(e.task().size(Split::kValidation), 2 * 6);
+  EXPECT_EQ(e.task().size(Split::kTest), 6 * 6);
+  EXPECT_NE(testing::thrown<ConfigError>([&] {
+              experiment(waves(false),
+                         "data.validation: 0.7\ndata.test: 0.3\n");
+            }).find("leave nothing to train on"),
+            std::string::npos);
+  const auto none = experiment(waves(false), std::string(kSmall) +
+                                                 "data.validation: 0.001\n"
+                                                 "data.test: 0.12\n");
+  EXPECT_NE(testing::thrown<DataError>([&] {
+              none.task().prepare(0, kDouble);
+            }).find("too few to have one for validation"),
+            std::string::npos);
+}
+
+// Longer histories than those that are trained on, and nothing of the first
+// file is left to test on.
+TEST_F(TasksFieldForecast, AnotherFileMayBeTestedOn) {
+  const auto simulated = [&](const std::string& test) {
+    return experiment((folder_ / "ring.h5").string(),
+                      std::string(kSmall) +
+                          "data.simulator: advection\n"
+                          "data.simulation: [field.cases=10, field.points=16, "
+                          "field.frames=6]\n"
+                          "data.test_file: " +
+                          (folder_ / "ring-test.h5").string() + "\n" +
+                          "data.test_simulation: [" + test + "]\n");
+  };
+  const auto e = simulated("field.cases=3, field.first=10, field.frames=9");
+  EXPECT_EQ(e.schema().find("eval.steps")->get(), "7");
+  run::provide_simulated_files(e.task(), "cpu");
+  const auto model = testing::prepared_model(e);
+  e.task().calibrate(*model);
+  EXPECT_EQ(e.task().size(Split::kTrain), 8 * 4);
+  const auto r = e.task().evaluate(*model, Split::kTest).numbers;
+  EXPECT_EQ(r.at("cases"), 3);
+  EXPECT_EQ(r.at("forecast_frames"), 7);
+  EXPECT_EQ(e.task()
+                .evaluate(*model, Split::kValidation)
+                .numbers.at("forecast_frames"),
+            4);
+  // A run knows both files again.
+  const auto state = e.task().state();
+  EXPECT_NO_THROW(e.task().restore(state));
+  auto other = state;
+  other.at("test_data") = other.at("test_data") + 1;
+  EXPECT_NE(testing::thrown<DataError>([&] {
+              e.task().restore(other);
+            }).find("ring-test.h5 is not the file"),
+            std::string::npos);
+  EXPECT_NE(testing::thrown<DataError>([&] {
+              std::filesystem::remove(folder_ / "ring-test.h5");
+              simulated("field.points=12");
+            }).find("on 12 nodes"),
+            std::string::npos);
+  EXPECT_NE(testing::thrown<ConfigError>([&] {
+              experiment(waves(false), "data.test_file: none.h5\n");
+            }).find("there is no file none.h5"),
+            std::string::npos);
+}
+
 TEST_F(TasksFieldForecast, RefusesWhatItCannotTrainOn) {
   EXPECT_NE(testing::thrown<ConfigError>([&] {
               experiment(waves(false), "loss: {frames: 9}\n");
@@ -245,7 +356,7 @@ TEST_F(TasksFieldForecast, TheLinearBaselineIsExactForLinearFields) {
   const auto path = (folder_ / "linear.h5").string();
   data::save_tensors(path, {{{"u", torch::stack(frames, 1)}}, ""});
   const data::FieldSource source(path, {.boundaries = {"open"}});
-  const data::FieldDataset data(source, 0, kDouble);
+  const data::FieldDataset data(source, source.split(0), kDouble);
   const LinearField linear(data, 2);
   const auto test = data.range(Split::kTest, 0, 2).frames;
   EXPECT_TRUE(near(linear(test.narrow(1, 0, 2), 6), test.narrow(1, 2, 6),
@@ -257,7 +368,7 @@ TEST_F(TasksFieldForecast, TheLinearBaselineIsExactForLinearFields) {
 
 TEST_F(TasksFieldForecast, WindowsAreConsecutiveFramesOfOneCase) {
   const data::FieldSource source(waves(false), {.boundaries = {"periodic"}});
-  const data::FieldDataset data(source, 0, kDouble);
+  const data::FieldDataset data(source, source.split(0), kDouble);
   EXPECT_EQ(data.windows(Split::kTrain, 3), 14 * 6);
   const auto got =
       data.windows_at(Split::kTrain, torch::tensor({0, 5, 6, 83}), 3).frames;
