@@ -1,3 +1,5 @@
+#include <charconv>
+
 #include "propagator/cli/commands.h"
 #include "propagator/cli/results.h"
 #include "propagator/core/error.h"
@@ -41,11 +43,38 @@ void add_encodings(CLI::App& verb, Action& action) {
 }
 
 struct ExplainCommand {
-  std::string run, from;
+  std::string run, from, only, cell;
   double work = 1;
   bool last = false, json = false;
   Overrides overrides;
 };
+
+explain::Part part_named(const std::string& text) {
+  try {
+    return config::value_of<explain::Part>(text);
+  } catch (const std::invalid_argument& error) {
+    throw UsageError(fmt::format("--only: {}, got {}", error.what(), text));
+  }
+}
+
+// Whole numbers apart by commas; none of an empty text. (A list of CLI11 would
+// take the folder behind it for a number.)
+std::vector<int64_t> cell_in(const std::string& text) {
+  std::vector<int64_t> cell;
+  const char* at = text.data();
+  const char* const end = at + text.size();
+  while (at != end) {
+    const auto [next, error] = std::from_chars(at, end, cell.emplace_back());
+    const bool last = next == end;
+    if (error != std::errc() || (!last && (*next != ',' || next + 1 == end))) {
+      throw UsageError(fmt::format(
+          "--cell: expected whole numbers apart by commas, as 16,8, got {}",
+          text));
+    }
+    at = last ? end : next + 1;
+  }
+  return cell;
+}
 
 int explain_run(const ExplainCommand& o) {
   if (o.run.empty()) {
@@ -56,6 +85,9 @@ int explain_run(const ExplainCommand& o) {
     throw UsageError(fmt::format(
         "--work: expected a number from 0.001 to 1e6, got {}", o.work));
   }
+  std::optional<explain::Part> part;
+  if (!o.only.empty()) part = part_named(o.only);
+  const auto cell = cell_in(o.cell);
   const auto run = run::open(
       o.run, {.from = o.from,
               .weights = o.last ? train::Weights::kLast : train::Weights::kBest,
@@ -67,7 +99,9 @@ int explain_run(const ExplainCommand& o) {
                      "its page shows what it does: propagator report " + o.run);
   }
   const auto [page, numbers] = run::write_explanation(
-      run, o.work * explain::affordable_work(run.runtime().device));
+      run, {.max_work = o.work * explain::affordable_work(run.runtime().device),
+            .cell = cell,
+            .only = part});
   if (o.json) {
     fmt::print("{}\n", numbers.dump(2));
     return 0;
@@ -90,6 +124,8 @@ void add_explain(CLI::App& app, Action& action) {
       "Examples:\n"
       "  propagator explain runs/quick\n"
       "  propagator explain runs/quick --work 10   # more of the propagator\n"
+      "  propagator explain runs/blobs --cell 4,20 # of a field, at that cell\n"
+      "  propagator explain runs/blobs --only attention\n"
       "  propagator explain encodings              # a table, without a run");
   add_encodings(*verb, action);
   verb->add_option("run", o->run, "The run's folder");
@@ -100,6 +136,13 @@ void add_explain(CLI::App& app, Action& action) {
                    "Time to spend on the learned propagator, against the "
                    "usual few seconds, 0.001 to 1e6")
       ->capture_default_str();
+  verb->add_option("--cell", o->cell,
+                   "Place of the cell to show, from 0 along each axis of the "
+                   "data, as 16,8: what it takes from where, and where its "
+                   "patch attends to; of a heat plate the point source")
+      ->type_name("I,J");
+  verb->add_option("--only", o->only,
+                   "One part alone: propagator, attention or leaks");
   verb->add_flag("--json", o->json, "Print the numbers as JSON");
   o->overrides.add_to(*verb, Overrides::Subject::kModel);
   verb->callback([o, verb, &action] {

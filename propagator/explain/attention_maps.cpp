@@ -2,9 +2,11 @@
 
 #include <torch/utils.h>
 
+#include <algorithm>
 #include <limits>
 
 #include "propagator/nn/attention.h"
+#include "propagator/nn/space_time_block.h"
 
 namespace propagator::explain {
 namespace {
@@ -24,6 +26,13 @@ std::vector<std::string> counted(int64_t count) {
 }
 
 }  // namespace
+
+bool has_attention(torch::nn::Module& model) {
+  return std::ranges::any_of(model.modules(), [](const auto& module) {
+    return module->template as<nn::MultiHeadAttentionImpl>() != nullptr ||
+           module->template as<nn::SpaceTimeBlockImpl>() != nullptr;
+  });
+}
 
 AttentionMaps attention_maps(torch::nn::Module& model,
                              const tasks::AuditSubject& subject, int64_t most) {

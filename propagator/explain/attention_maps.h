@@ -13,6 +13,10 @@ struct AttentionMaps {
   std::vector<double> queries, keys;  // token numbers of rows and columns
 };
 
+// Whether there is any attention in it that is shown: nn::MultiHeadAttention or
+// that of nn::SpaceTimeBlock (space_time_attention.h).
+bool has_attention(torch::nn::Module& model);
+
 // Of every nn::MultiHeadAttention inside `model` while it works on the
 // subject, with at most `most` rows and columns.
 AttentionMaps attention_maps(torch::nn::Module& model,

@@ -5,6 +5,7 @@
 
 #include "propagator/core/progress.h"
 #include "propagator/core/random.h"
+#include "propagator/explain/learned_step.h"
 
 namespace propagator::explain {
 namespace {
@@ -113,14 +114,20 @@ nlohmann::json LearnedPropagator::to_json() const {
 }
 
 LearnedPropagator learn_propagator(const tasks::PropagatorSubject& subject,
-                                   int64_t seed, double max_work) {
+                                   int64_t seed, double max_work,
+                                   const std::vector<int64_t>& at) {
   const torch::NoGradGuard no_grad;
   LearnedPropagator result;
   result.times = subject.times;
   const int64_t rows = subject.state.size(0), cols = subject.state.size(1);
   result.nodes = rows * cols;
   auto source = torch::zeros_like(subject.state);
-  source[rows / 2][cols / 3] = 1;
+  if (at.empty()) {
+    source[rows / 2][cols / 3] = 1;
+  } else {
+    expect_cell(at, {rows, cols});
+    source[at[0]][at[1]] = 1;
+  }
 
   // Two states for each direction; a quarter of them for the data's.
   const double affordable = max_work / (2 * subject.work);

@@ -47,9 +47,12 @@ struct LearnedPropagator {
   nlohmann::json to_json() const;
 };
 
-// `max_work`: floating-point operations to spend on the model.
+// `max_work`: floating-point operations to spend on the model. `source`: row
+// and column of the point source; empty: one inside. UsageError unless there is
+// such a node.
 LearnedPropagator learn_propagator(const tasks::PropagatorSubject& subject,
-                                   int64_t seed, double max_work);
+                                   int64_t seed, double max_work,
+                                   const std::vector<int64_t>& source = {});
 
 // Figures propagator-error, propagator-source, propagator-data and
 // propagator-spectrum.

@@ -3,6 +3,7 @@
 #include <torch/utils.h>
 
 #include "propagator/core/device.h"
+#include "propagator/core/error.h"
 #include "propagator/run/experiment.h"
 #include "propagator/train/trainer.h"
 #include "testing.h"
@@ -196,6 +197,17 @@ TEST(ExplainLearnedPropagator, DevicesAndPrecisionsAgree) {
       }
     }
   }
+}
+
+TEST(ExplainLearnedPropagator, APointSourceIsWhereItIsAskedFor) {
+  TinyPlate tiny;
+  const auto subject = tiny.subject();
+  auto source = torch::zeros({1, 8, 8}, torch::kFloat64);
+  source[0][2][5] = 1;
+  const auto found = learn_propagator(subject, 0, 1, {2, 5});
+  EXPECT_TRUE(near(found.source_truth, subject.truth(source)[0], kFloat64));
+  EXPECT_THROW(learn_propagator(subject, 0, 1, {2, 8}), UsageError);
+  EXPECT_THROW(learn_propagator(subject, 0, 1, {2}), UsageError);
 }
 
 }  // namespace
