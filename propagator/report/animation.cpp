@@ -3,14 +3,13 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <array>
 #include <cmath>
-#include <cstdlib>
 
 #include "propagator/core/error.h"
 #include "propagator/core/log.h"
 #include "propagator/core/process.h"
 #include "propagator/report/png.h"
+#include "propagator/report/scale_bar.h"
 
 namespace propagator::report {
 namespace {
@@ -22,46 +21,12 @@ constexpr const char* kTitles[] = {"truth", "prediction", "error"};
 
 constexpr int64_t kPanel = 260;  // about, the longer side
 constexpr int64_t kMargin = 24;
-constexpr int64_t kGap = 24;                       // between panels
-constexpr int64_t kBarWidth = 14, kBarGap = 12;    // gap: panel to bar
-constexpr int64_t kTickWidth = 4, kNumberGap = 5;  // gap: tick to number
-constexpr int64_t kLineGap = 14;                   // between lines of text
+constexpr int64_t kGap = 24;      // between panels
+constexpr int64_t kBarGap = 12;   // panel to bar
+constexpr int64_t kLineGap = 14;  // between lines of text
 constexpr int64_t kProgressHeight = 3;
-constexpr int64_t kCapital = 7 * 2;  // a capital letter's height
-constexpr double kRing = 2.5;        // radius of a sensor's ring
+constexpr double kRing = 2.5;  // radius of a sensor's ring
 constexpr Rgb kInk{255, 255, 255}, kRim{40, 40, 40};  // of it
-
-using Numbers = std::array<std::string, 3>;
-
-// Beside a colour bar: with digits enough that none is off by more than a two
-// hundredth of the scale, and with signs on a scale about zero.
-Numbers numbers(double low, double high) {
-  const std::array<double, 3> values{low, (low + high) / 2, high};
-  const double largest = std::max(std::abs(low), std::abs(high));
-  const bool plain = largest < 1e6 && high - low >= 1e-3;
-  int digits = plain ? 0 : 1;
-  const auto text = [&](double value) {
-    const auto number = plain ? fmt::format("{:.{}f}", value, digits)
-                              : fmt::format("{:.{}e}", value, digits);
-    return std::atof(number.c_str()) == 0 ? "0"
-                                          : number;  // "-0.00" among others
-  };
-  const auto is_off = [&](double value) {
-    return std::abs(std::atof(text(value).c_str()) - value) >
-           (high - low) / 200;
-  };
-  while (digits < 12 && std::ranges::any_of(values, is_off)) ++digits;
-  const char* sign = low == -high ? "+" : "";
-  return {text(low), text(values[1]), fmt::format("{}{}", sign, text(high))};
-}
-
-int64_t width_of(const Numbers& texts) {
-  int64_t width = 0;
-  for (const auto& text : texts) {
-    width = std::max(width, Image::text_width(text));
-  }
-  return width;
-}
 
 // Where everything lies; the same for all frames of a series. Cases stand below
 // one another, their panels in columns.
@@ -71,7 +36,7 @@ struct FrameLayout {
   std::vector<int64_t> x;  // of the panels' rooms
   int64_t value_bar, error_bar, right;
   struct Case {
-    Numbers values, errors;  // beside the bars
+    ScaleBar values, errors;
     int64_t name_y, title_y = 0, panel_y = 0;
   };
   std::vector<Case> cases;
@@ -83,18 +48,17 @@ struct FrameLayout {
 void place_columns(FrameLayout& at, bool has_truth) {
   int64_t values = 0, errors = 0;
   for (const auto& one : at.cases) {
-    values = std::max(values, width_of(one.values));
-    errors = std::max(errors, width_of(one.errors));
+    values = std::max(values, kBarGap + one.values.width());
+    errors = std::max(errors, kBarGap + one.errors.width());
   }
-  constexpr int64_t kBarRoom = kBarGap + kBarWidth + kTickWidth + kNumberGap;
   at.x = {kMargin};
   if (has_truth) at.x.push_back(at.x[0] + at.column + kGap);
   at.value_bar = at.x.back() + at.column + kBarGap;
-  at.right = at.x.back() + at.column + kBarRoom + values;
+  at.right = at.x.back() + at.column + values;
   if (!has_truth) return;
   at.x.push_back(at.right + 2 * kGap);
   at.error_bar = at.x.back() + at.column + kBarGap;
-  at.right = at.x.back() + at.column + kBarRoom + errors;
+  at.right = at.x.back() + at.column + errors;
 }
 
 FrameLayout layout_of(const FieldSeries& series,
@@ -109,11 +73,12 @@ FrameLayout layout_of(const FieldSeries& series,
   at.height = std::max(at.field_height, 3 * Image::text_height());
   int64_t y = kMargin;
   for (const auto& [index, range] : cases) {
-    FrameLayout::Case one{numbers(range.low, range.high),
-                          numbers(-range.error, range.error), y};
+    FrameLayout::Case one{{Scale::kSequential, range.low, range.high},
+                          {Scale::kDiverging, -range.error, range.error},
+                          y};
     one.title_y = one.name_y + Image::text_height() + kLineGap;
     one.panel_y = one.title_y + Image::text_height() + kLineGap / 2;
-    y = one.panel_y + at.height + kLineGap + kCapital / 2;
+    y = one.panel_y + at.height + kLineGap + ScaleBar::overhang();
     at.cases.push_back(std::move(one));
   }
   place_columns(at, series.truth.defined());
@@ -172,19 +137,6 @@ void draw_sensors(Image& image, const FrameLayout& at,
   }
 }
 
-void draw_bar(Image& image, const FrameLayout& at, int64_t x, int64_t panel_y,
-              Scale scale, const Numbers& texts) {
-  image.rectangle(x - 1, panel_y - 1, kBarWidth + 2, at.height + 2, kFrame);
-  image.colour_bar(x, panel_y, kBarWidth, at.height, scale);
-  const int64_t right = x + kBarWidth;
-  for (int64_t n = 0; n < 3; ++n) {
-    const int64_t y = panel_y + (2 - n) * (at.height - 1) / 2;
-    image.rectangle(right, y, kTickWidth, 1, kFrame);
-    image.text(right + kTickWidth + kNumberGap, y - kCapital / 2,
-               texts[static_cast<size_t>(n)], kText);
-  }
-}
-
 // Name, panels and bars of one case.
 void draw_case(Image& image, const FieldSeries& series, const FrameLayout& at,
                const FrameLayout::Case& place, const ShownCase& shown,
@@ -204,7 +156,7 @@ void draw_case(Image& image, const FieldSeries& series, const FrameLayout& at,
   };
   using enum Scale;
   const auto prediction = in_float64(series.prediction);
-  draw_bar(image, at, at.value_bar, place.panel_y, kSequential, place.values);
+  place.values.draw(image, at.value_bar, place.panel_y, at.height);
   const auto sensors =
       series.sensors_near(shown.index)[static_cast<size_t>(frame)];
   const auto sensors_over = [&](size_t column) {
@@ -222,7 +174,7 @@ void draw_case(Image& image, const FieldSeries& series, const FrameLayout& at,
        prediction - truth);
   sensors_over(0);
   sensors_over(2);
-  draw_bar(image, at, at.error_bar, place.panel_y, kDiverging, place.errors);
+  place.errors.draw(image, at.error_bar, place.panel_y, at.height);
 }
 
 double rate_of(size_t frames) {

@@ -76,9 +76,11 @@ const ColourMap& colour_map(Scale scale) {
 }
 
 Rgb colour_of(Scale scale, double value, double low, double high) {
-  if (std::isnan(value)) return kNoValue;
-  const double share = std::clamp((value - low) / (high - low), 0.0, 1.0);
-  return colour_map(scale)[static_cast<size_t>(std::lround(255 * share))];
+  // Not a number either: what is infinite on an infinite scale.
+  const double share = (value - low) / (high - low);
+  if (std::isnan(share)) return kNoValue;
+  return colour_map(scale)[static_cast<size_t>(
+      std::lround(255 * std::clamp(share, 0.0, 1.0)))];
 }
 
 Rgb series_colour(size_t index) {

@@ -16,6 +16,8 @@ struct Series {
   std::string name = "";  // in the legend; empty: not there
   std::vector<double> x = {}, y = {};
   Style style = Style::kLine;
+  // Which of the colours of series; by default that of its place among them.
+  std::optional<size_t> colour = {};
 };
 
 // What is between two curves, filled in the first series' colour.
@@ -37,6 +39,7 @@ struct LinePlot {
   std::vector<Series> series = {};
   std::vector<Event> events = {};
   std::vector<Band> bands = {};  // below the series, the first lowest
+  bool square = false;           // a unit is as long on both axes
 };
 
 struct BarChart {
@@ -107,6 +110,19 @@ struct Scene {
 };
 
 using Figure = std::variant<LinePlot, BarChart, HeatMaps, Scene>;
+
+// Where the cells of an axis lie: centre of cell 0, distance, outer edges.
+struct Cells {
+  double first, step, begin, end;
+
+  Cells(const Axis& axis, int64_t count)
+      : first(axis.first),
+        step(count > 1
+                 ? (axis.last - axis.first) / static_cast<double>(count - 1)
+                 : 1),
+        begin(first - step / 2),
+        end(first + step * (static_cast<double>(count) - 0.5)) {}
+};
 
 // The numbers of a tensor, in order, for a series.
 std::vector<double> numbers(const torch::Tensor& values);

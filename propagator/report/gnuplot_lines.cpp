@@ -5,6 +5,7 @@
 #include <limits>
 
 #include "propagator/report/gnuplot_script.h"
+#include "propagator/report/legend.h"
 
 // Line plots and bar charts.
 
@@ -17,6 +18,7 @@ struct Extent {
   double high = -low;
 
   void include(double value) {
+    if (!std::isfinite(value)) return;
     low = std::min(low, value);
     high = std::max(high, value);
   }
@@ -44,7 +46,12 @@ std::string log_ticks(char which, const Axis& axis) {
     for (const double factor : {1.0, 2.0, 5.0}) {
       const double tick = factor * std::pow(10, power);
       if (tick < 0.999 * axis.first || tick > 1.001 * axis.last) continue;
-      ticks += fmt::format("{}{:g}", ticks.empty() ? "" : ", ", tick);
+      const bool short_number = power >= -2 && power <= 3;
+      ticks += ticks.empty() ? "" : ", ";
+      ticks += short_number ? fmt::format("'{0:g}' {0:g}", tick)
+               : factor == 1
+                   ? fmt::format("'10^{{{}}}' {:g}", power, tick)
+                   : fmt::format("'{:g}·10^{{{}}}' {:g}", factor, power, tick);
     }
   }
   return fmt::format("set {}tics ({})\n", which, ticks);
@@ -68,14 +75,14 @@ std::string axis_commands(char which, const Axis& axis) {
   return text;
 }
 
-std::string frame_commands(const std::string& title) {
+std::string frame_commands(const std::string& title, const std::string& key) {
   return fmt::format(
       "set title {} tc rgb '#222222'\n"
       "set border 3 lc rgb '#666666'\n"
       "set tics nomirror out tc rgb '#222222'\n"
       "set grid back lw 0.5 lc rgb '#dddddd'\n"
-      "set key above center horizontal samplen 2 tc rgb '#222222'\n",
-      in_quotes(title));
+      "set key {} samplen 2 tc rgb '#222222'\n",
+      in_quotes(title), key);
 }
 
 // Marks, with labels that are moved apart where they would overlap.
@@ -98,13 +105,15 @@ std::string event_commands(const LinePlot& plot) {
         "set label {1} at graph {2:.4f}, graph 0.98 right rotate by 90 "
         "offset character {3},0 font small tc rgb '#555555'\n",
         plain(event.x), in_quotes(event.label), label_at,
-        label_at > 0.95 ? -0.7 : 0.7);
+        label_at > 0.95   ? -0.7
+        : label_at < 0.02 ? 1.1
+                          : 0.7);
   }
   return text;
 }
 
 std::string look_of(const Series& series, size_t index) {
-  const auto colour = hex(series_colour(index));
+  const auto colour = hex(series_colour(series.colour.value_or(index)));
   if (series.x.size() == 1) {  // no line
     return fmt::format("with points pt 7 ps 0.8 lc rgb '{}'", colour);
   }
@@ -156,22 +165,46 @@ std::string band_commands(const LinePlot& plot, GnuplotScript& script) {
   return commands;
 }
 
-// Limits of all that is plotted.
+// Limits of all that is plotted, on a logarithmic y axis of what it has.
 std::pair<Extent, Extent> extents_of(const LinePlot& plot) {
   Extent x, y;
+  const auto include_y = [&](const std::vector<double>& values) {
+    for (const double value : values) {
+      if (!plot.y.log || value > 0) y.include(value);
+    }
+  };
   const auto include = [](Extent& extent, const std::vector<double>& values) {
     for (const double value : values) extent.include(value);
   };
   for (const auto& series : plot.series) {
     include(x, series.x);
-    include(y, series.y);
+    include_y(series.y);
   }
   for (const auto& band : plot.bands) {
     include(x, band.x);
-    include(y, band.low);
-    include(y, band.high);
+    include_y(band.low);
+    include_y(band.high);
   }
   return {x, y};
+}
+
+// A range with some room around the values; from zero where they come near it.
+void set_range(Axis& axis, const Extent& values) {
+  constexpr double kRoom = 0.05;
+  if (!(values.low <= values.high)) return;
+  if (axis.log) {
+    // Over a factor of five there are two ticks at least.
+    const double ratio = values.high / values.low;
+    const double room = std::max(std::pow(ratio, kRoom), std::sqrt(5 / ratio));
+    axis.first = values.low / room, axis.last = values.high * room;
+    return;
+  }
+  const double extent = values.high - values.low;
+  const double room =
+      extent > 0 ? kRoom * extent : std::max(0.1 * std::abs(values.high), 1e-3);
+  const bool near_zero = values.low >= 0 && values.low < 0.5 * values.high;
+  axis.first = near_zero ? 0 : values.low - room;
+  axis.last = values.high + room;
 }
 
 }  // namespace
@@ -184,8 +217,17 @@ GnuplotScript write_script(const LinePlot& given) {
   if (plot.x.first == plot.x.last && x.low < x.high) {
     plot.x.first = x.low, plot.x.last = x.high;
   }
-  GnuplotScript script{500, 330, ""};
-  script.body = script.file(".dat") + frame_commands(plot.title) +
+  const bool y_is_free = plot.y.first == plot.y.last;
+  if (y_is_free) set_range(plot.y, y);
+  std::string key = "above center horizontal";
+  if (plot.x.first != plot.x.last && plot.y.first != plot.y.last) {
+    const auto legend = place_legend(plot, y_is_free && !plot.square);
+    key = legend.place;
+    plot.y.first = legend.y_first, plot.y.last = legend.y_last;
+  }
+  GnuplotScript script{500, plot.square ? 500.0 : 330.0, ""};
+  script.body = script.file(".dat") + frame_commands(plot.title, key) +
+                (plot.square ? "set size ratio -1\n" : "") +
                 axis_commands('x', plot.x) + axis_commands('y', plot.y) +
                 event_commands(plot);
   auto curves = band_commands(plot, script);
@@ -233,7 +275,8 @@ GnuplotScript write_script(const BarChart& given) {
   const bool slanted = kLetter * longest(chart.categories) > room;
   const bool numbered = kDigit * longest(numbers) <= width * room;
   script.body =
-      script.file(".dat") + frame_commands(chart.title) +
+      script.file(".dat") +
+      frame_commands(chart.title, "above center horizontal") +
       axis_commands('y', chart.y) +
       fmt::format(
           "set grid noxtics\nset style fill solid 0.85 noborder\n"

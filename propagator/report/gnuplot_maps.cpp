@@ -55,19 +55,6 @@ struct MapsLayout {
   double up(double pixels) const { return 1 - pixels / height; }
 };
 
-// Where the cells of an axis lie: centre of cell 0, distance, outer edges.
-struct Cells {
-  double first, step, begin, end;
-
-  Cells(const Axis& axis, int64_t count)
-      : first(axis.first),
-        step(count > 1
-                 ? (axis.last - axis.first) / static_cast<double>(count - 1)
-                 : 1),
-        begin(first - step / 2),
-        end(first + step * (static_cast<double>(count) - 0.5)) {}
-};
-
 std::string matrix_rows(const torch::Tensor& values) {
   const auto matrix = values.to(torch::kCPU, torch::kFloat64).contiguous();
   const double* value = matrix.data_ptr<double>();

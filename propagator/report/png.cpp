@@ -80,6 +80,8 @@ Chunk frame_control(uint32_t sequence, const Image& image,
 
 }  // namespace
 
+std::string png_of(const Image& image) { return encode(image); }
+
 void write_png(const fs::path& path, const Image& image) {
   write_file_atomically(path, encode(image));
 }

@@ -7,7 +7,8 @@
 
 namespace propagator::report {
 
-// UsageError if this build has no libpng.
+// A picture as the bytes of a file. UsageError if this build has no libpng.
+std::string png_of(const Image& image);
 void write_png(const fs::path& path, const Image& image);
 // An animated PNG that every browser plays, over and over; a viewer that does
 // not know them shows the first frame.

@@ -11,6 +11,7 @@ namespace {
 
 }  // namespace
 
+std::string png_of(const Image&) { refuse("a picture"); }
 void write_png(const fs::path& path, const Image&) { refuse(path); }
 void write_animated_png(const fs::path& path, std::span<const Image>, double) {
   refuse(path);

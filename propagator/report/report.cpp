@@ -11,7 +11,9 @@
 #include "propagator/core/log.h"
 #include "propagator/report/animation.h"
 #include "propagator/report/assets.h"
+#include "propagator/report/dark_svg.h"
 #include "propagator/report/html.h"
+#include "propagator/report/map_grid.h"
 #include "propagator/report/packed_levels.h"
 
 namespace propagator::report {
@@ -140,12 +142,31 @@ void Report::text(const std::string& paragraph) {
   html(fmt::format("<p>{}</p>\n", escaped(paragraph)));
 }
 
+void Report::headline(const std::string& sentence) {
+  html(fmt::format("<p class=\"headline\">{}</p>\n", escaped(sentence)));
+}
+
+void Report::tiles(
+    const std::vector<std::pair<std::string, std::string>>& numbers) {
+  std::string list = "<dl class=\"tiles\">\n";
+  for (const auto& [name, value] : numbers) {
+    list += fmt::format("<div><dt>{}</dt><dd>{}</dd></div>\n", escaped(name),
+                        escaped(value));
+  }
+  html(list + "</dl>\n");
+}
+
 void Report::verdict(bool good, const std::string& text) {
   html(fmt::format("<p class=\"verdict {}\">{}</p>\n", good ? "good" : "bad",
                    escaped(text)));
 }
 
-void Report::table(const Table& table) { html(table.html()); }
+void Report::table(const Table& table) {
+  html(
+      fmt::format("<div class=\"scroll\" tabindex=\"0\" role=\"region\" "
+                  "aria-label=\"table\">{}</div>\n",
+                  table.html()));
+}
 
 void Report::facts(
     const std::vector<std::pair<std::string, std::string>>& facts) {
@@ -166,11 +187,29 @@ void Report::verbatim(const std::string& text) {
   html(fmt::format("<pre>{}</pre>\n", escaped(text)));
 }
 
+Report::Place Report::placed(const std::string& name, const Figure& figure,
+                             const std::string& caption) {
+  const double width = figures_.add(name, figure);
+  const auto* maps = std::get_if<HeatMaps>(&figure);
+  return {name, caption, maps == nullptr ? "" : map_grid(*maps),
+          maps == nullptr, width};
+}
+
 void Report::figure(const std::string& name, const Figure& figure,
                     const std::string& caption) {
-  const double width = figures_.add(name, figure);
-  parts_.emplace_back(
-      Place{name, caption, !std::holds_alternative<HeatMaps>(figure), width});
+  parts_.emplace_back(placed(name, figure, caption));
+}
+
+void Report::lead_place() {
+  lead_at_ = parts_.size();
+  html("");
+}
+
+void Report::lead(const std::string& name, const Figure& figure,
+                  const std::string& caption) {
+  if (!lead_at_) return this->figure(name, figure, caption);
+  parts_[*lead_at_] = placed(name, figure, caption);
+  lead_at_.reset();
 }
 
 void Report::animation(const FieldSeries& series,
@@ -262,6 +301,16 @@ void Report::explorer(const MapChoices& maps) {
 }
 
 std::string Report::shown(const Place& place) const {
+  const auto under = fmt::format(
+      "<figcaption>{} <span class=\"files\">figures/{}.*</span>"
+      "</figcaption></figure>\n",
+      escaped(place.caption), place.name);
+  // A wide figure takes both columns.
+  constexpr double kColumn = 560;
+  const char* kind = place.width > kColumn ? " class=\"wide\"" : "";
+  if (!place.maps.empty()) {
+    return fmt::format("<figure{}>{}{}", kind, place.maps, under);
+  }
   const auto picture = figures_.path() /
                        (place.name + (place.vector_graphics ? ".svg" : ".png"));
   if (!fs::exists(picture)) {
@@ -270,14 +319,28 @@ std::string Report::shown(const Place& place) const {
         "(figures/{}.gp)</p>\n",
         escaped(place.caption), place.name);
   }
+  const auto bytes = read_file(picture);
   return fmt::format(
-      "<figure style=\"max-width:{0:.0f}px\">"
-      "<img width=\"{0:.0f}\" alt=\"{1}\" src=\"data:image/{2};base64,{3}\">"
-      "<figcaption>{1} <span class=\"files\">figures/{4}.*</span>"
-      "</figcaption></figure>\n",
-      place.width, escaped(place.caption),
-      place.vector_graphics ? "svg+xml" : "png", base64(read_file(picture)),
-      place.name);
+      "<figure{}><img{} width=\"{:.0f}\" alt=\"{}\" "
+      "src=\"data:image/{};base64,{}\">{}",
+      kind, place.vector_graphics ? "" : " class=\"paper\"", place.width,
+      escaped(place.caption), place.vector_graphics ? "svg+xml" : "png",
+      base64(place.vector_graphics ? with_dark_style(bytes) : bytes), under);
+}
+
+// Figures that follow one another stand in columns.
+std::string Report::content() const {
+  std::string content;
+  bool in_columns = false;
+  for (const auto& part : parts_) {
+    const auto* place = std::get_if<Place>(&part);
+    if ((place != nullptr) != in_columns) {
+      content += in_columns ? "</div>\n" : "<div class=\"figures\">\n";
+      in_columns = !in_columns;
+    }
+    content += place != nullptr ? shown(*place) : std::get<std::string>(part);
+  }
+  return content + (in_columns ? "</div>\n" : "");
 }
 
 fs::path Report::write() {
@@ -301,10 +364,7 @@ fs::path Report::write() {
         "kept as data and script only. Install it (Debian: gnuplot-nox) and "
         "make the page again with `propagator report`.</p>\n";
   }
-  for (const auto& part : parts_) {
-    if (const auto* text = std::get_if<std::string>(&part)) content += *text;
-    if (const auto* place = std::get_if<Place>(&part)) content += shown(*place);
-  }
+  content += this->content();
   if (!sections_.empty()) content += "</section>\n";
   const auto page = folder_ / file_;
   write_file_atomically(
@@ -312,7 +372,8 @@ fs::path Report::write() {
       fmt::format(
           "<!doctype html>\n<html lang=\"en\"><head><meta charset=\"utf-8\">\n"
           "<meta name=\"viewport\" content=\"width=device-width, "
-          "initial-scale=1\">\n<title>{0}</title>\n<style>\n{1}</style></"
+          "initial-scale=1\">\n<meta name=\"color-scheme\" content=\"light "
+          "dark\">\n<title>{0}</title>\n<style>\n:root {{\n{7}}}\n{1}</style></"
           "head>\n"
           "<body>\n<header><h1>{0}</h1><p class=\"subtitle\">{2}</p></header>\n"
           "<nav>\n{3}</nav>\n<main>\n{4}</main>\n"
@@ -320,7 +381,7 @@ fs::path Report::write() {
           "<script type=\"application/json\" id=\"colour-maps\">{5}</script>\n"
           "<script>\n{6}</script>\n</body></html>\n",
           escaped(title_), kPageStyle, escaped(subtitle_), navigation, content,
-          colour_maps(), kPageScript));
+          colour_maps(), kPageScript, scale_properties()));
   return page;
 }
 

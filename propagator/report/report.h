@@ -37,6 +37,9 @@ class Report {
 
   void section(const std::string& title);
   void text(const std::string& paragraph);
+  // The result in a sentence, and the numbers it rests on: names and values.
+  void headline(const std::string& sentence);
+  void tiles(const std::vector<std::pair<std::string, std::string>>& numbers);
   void verdict(bool good, const std::string& text);
   void table(const Table& table);
   // Names and values, for the eye: "device", "cuda:0".
@@ -47,6 +50,11 @@ class Report {
 
   void figure(const std::string& name, const Figure& figure,
               const std::string& caption);
+  // The one picture that tells most: it stands where `lead_place` was called,
+  // as any other where that has one already.
+  void lead_place();
+  void lead(const std::string& name, const Figure& figure,
+            const std::string& caption);
   // Some cases, below one another, as an animation.
   void animation(const FieldSeries& series, const std::vector<int64_t>& cases,
                  const std::string& name, const std::string& caption);
@@ -62,20 +70,25 @@ class Report {
   // Where a figure goes once it is drawn.
   struct Place {
     std::string name, caption;
+    std::string maps;      // a grid of them as HTML; empty: gnuplot's picture
     bool vector_graphics;  // lines are sharp at any size, fields are pixels
     double width;
   };
+  Place placed(const std::string& name, const Figure& figure,
+               const std::string& caption);
 
   void html(std::string text) { parts_.emplace_back(std::move(text)); }
   void drop_empty_section();
   std::string shown(const Place& place) const;
+  std::string content() const;
 
   fs::path folder_;
   std::string file_, title_, subtitle_;
   FigureFolder figures_;
   std::vector<std::variant<std::string, Place>> parts_;
   std::vector<std::pair<std::string, std::string>> sections_;  // id, title
-  size_t last_heading_ = 0;  // among the parts, if there is a section
+  std::optional<size_t> lead_at_;  // among the parts, while nothing is there
+  size_t last_heading_ = 0;        // among the parts, if there is a section
 };
 
 }  // namespace propagator::report

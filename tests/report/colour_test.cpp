@@ -55,6 +55,8 @@ TEST(ReportColour, ValuesFindTheirPlaceOnTheScale) {
   EXPECT_EQ(colour_of(Scale::kSequential, 9, 2, 4), map[255]);
   EXPECT_EQ(colour_of(Scale::kSequential, -9, 2, 4), map[0]);
   EXPECT_EQ(colour_of(Scale::kSequential, std::nan(""), 2, 4), kNoValue);
+  EXPECT_EQ(colour_of(Scale::kSequential, HUGE_VAL, 2, HUGE_VAL), kNoValue);
+  EXPECT_EQ(colour_of(Scale::kSequential, HUGE_VAL, 2, 4), map[255]);
 }
 
 TEST(ReportColour, HexIsWhatBrowsersRead) {

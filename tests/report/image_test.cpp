@@ -1,5 +1,7 @@
 #include "propagator/report/image.h"
+#include "propagator/report/field_sheet.h"
 
+#include <algorithm>
 #include <cmath>
 #include <map>
 
@@ -157,6 +159,36 @@ TEST(ReportImage, UnknownCharactersAreBoxes) {
   EXPECT_EQ(drawn("\xf0\x9f"), box);    // cut off
   EXPECT_NE(drawn("°"), box);
   EXPECT_NE(drawn("a"), box);
+}
+
+// The corners of the first panel have the colours of the row's scale, which
+// both panels share; a constant row has a picture too.
+TEST(ReportImage, SheetHasRowsOnScalesOfTheirOwn) {
+  const auto panel = torch::tensor({{0.0, 1.0}, {2.0, 3.0}});
+  const Image image =
+      field_sheet({{"u", {"frame 0", "frame 9"}, {panel, 4 * panel}},
+                   {"v", {"frame 0"}, {torch::ones({2, 2})}}});
+  const auto& colours = colour_map(Scale::kSequential);
+  std::map<size_t, int64_t> seen;  // of 0, 1/4, 1 of the scale
+  for (const auto& pixel : image.pixels()) {
+    for (const size_t n : {size_t{0}, size_t{255}}) {
+      if (pixel == colours[n]) ++seen[n];
+    }
+  }
+  const int64_t quarter = 90 * 90;  // of a panel of two by two
+  // Zeros of both panels and the constant; 12 of the second panel.
+  EXPECT_NEAR(seen[0], 2 * quarter + 4 * quarter, 200);
+  EXPECT_NEAR(seen[255], quarter, 200);
+  // 3, the largest of the first panel alone, is a quarter of the scale.
+  const auto third = colour_of(Scale::kSequential, 3, 0, 12);
+  EXPECT_GE(std::ranges::count(image.pixels(), third), quarter);
+}
+
+TEST(ReportImage, SheetOfLargePanelsIsNoLargerThanAScreen) {
+  const Image image =
+      field_sheet({{"u", {"case 1"}, {torch::rand({40, 5000})}}});
+  EXPECT_LT(image.width(), 700);
+  EXPECT_LT(image.height(), 300);
 }
 
 }  // namespace

@@ -294,18 +294,22 @@ function drawChart(canvas, {times, now, curves, xLabel, yLabel, span}) {
     pen.stroke();
   };
 
-  pen.fillStyle = '#444';
+  const style = getComputedStyle(canvas);
+  const [ink, soft, rule, edge, predicted] =
+      ['ink', 'soft', 'rule', 'edge', 'prediction'].map(
+          name => style.getPropertyValue(`--${name}`));
+  pen.fillStyle = soft;
   pen.textAlign = 'right';
   pen.textBaseline = 'middle';
   ticks.forEach((tick, i) => {
-    line([[left, toY(tick)], [right, toY(tick)]], '#e4e4e4', 1);
+    line([[left, toY(tick)], [right, toY(tick)]], rule, 1);
     pen.fillText(texts[i], left - 6, toY(tick));
   });
   pen.textAlign = 'center';
   pen.textBaseline = 'top';
   const timeTicks = niceTicks(first, last, Math.max(2, Math.min(10, width / 70)));
   formatAll(timeTicks).forEach((text, i) => {
-    line([[toX(timeTicks[i]), bottom], [toX(timeTicks[i]), bottom + 4]], '#888', 1);
+    line([[toX(timeTicks[i]), bottom], [toX(timeTicks[i]), bottom + 4]], edge, 1);
     pen.fillText(text, toX(timeTicks[i]), bottom + 7);
   });
   pen.fillText(xLabel, (left + right) / 2, height - 15);
@@ -314,11 +318,11 @@ function drawChart(canvas, {times, now, curves, xLabel, yLabel, span}) {
   pen.rotate(-Math.PI / 2);
   pen.fillText(yLabel, 0, 0);
   pen.restore();
-  line([[left, top], [left, bottom], [right, bottom]], '#888', 1);
+  line([[left, top], [left, bottom], [right, bottom]], edge, 1);
 
-  line([[toX(times[now]), top], [toX(times[now]), bottom]], '#9a9a9a', 1);
+  line([[toX(times[now]), top], [toX(times[now]), bottom]], edge, 1);
   // Orange dashes on black: told apart by the colour-blind and on paper.
-  const looks = [['#222', []], ['#d55e00', [6, 4]]].slice(-curves.length);
+  const looks = [[ink, []], [predicted, [6, 4]]].slice(-curves.length);
   for (const [k, [colour, dashes]] of looks.entries()) {
     const series = curves[k];
     line(times.map((t, i) => [toX(t), toY(series[i])]), colour, 1.8, dashes);
@@ -333,6 +337,7 @@ function drawChart(canvas, {times, now, curves, xLabel, yLabel, span}) {
 
 // Pictures keep the shape of the body where both axes have one unit.
 function aspectOf(x, y) {
+  if (y.name === 'frame') return 1.4;  // space and time have no common length
   const physical = x.unit === y.unit && x.length && y.length;
   const ratio = physical ? Math.abs(x.length / y.length) : x.count / y.count;
   return Math.min(Math.max(ratio, 0.4), 4);
@@ -491,6 +496,7 @@ function buildFields(box, data, report) {
           element('span', {class: 'key prediction-key'}, 'prediction')),
       chart);
   new ResizeObserver(showNode).observe(chart);
+  matchMedia('(prefers-color-scheme: dark)').addEventListener('change', showNode);
 }
 
 function buildMaps(box, data, report) {
