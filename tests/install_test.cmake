@@ -1,8 +1,10 @@
-# Installs the build into a folder and compiles examples/ against it, as a
-# user's own project does; then runs the installed program and the examples:
-# one trains a model, the next opens the run that was trained and asks it.
+# Makes packages of the build, unpacks them into an empty root and compiles
+# examples/ against that, as a user's own project does; then runs the program of
+# the package and the examples: one trains a model, others open a run and ask it,
+# from C++, C, Fortran and Python.
 
 cmake_policy(VERSION 3.25)
+set(packages gfortran python3-numpy dpkg-dev file man-db)
 set(stage ${BUILD}/install-test)
 file(REMOVE_RECURSE ${stage})
 function(run)
@@ -14,20 +16,145 @@ function(run)
   endif()
   set(output "${output}" PARENT_SCOPE)
 endfunction()
-
-run(${CMAKE_COMMAND} --install ${BUILD} --prefix ${stage}/prefix)
-foreach(example forecast_plate train_a_model use_a_run)
-  run(${CMAKE_COMMAND} -S ${SOURCE}/examples/${example} -B ${stage}/${example}
+function(build_example name)
+  run(${CMAKE_COMMAND} -S ${SOURCE}/examples/${name} -B ${stage}/${name}
       -G Ninja -DCMAKE_BUILD_TYPE=Debug
-      -DCMAKE_PREFIX_PATH=${stage}/prefix -DTorch_DIR=${TORCH_DIR})
-  run(${CMAKE_COMMAND} --build ${stage}/${example})
+      -DCMAKE_PREFIX_PATH=${prefix} -DTorch_DIR=${TORCH_DIR} ${ARGN})
+  run(${CMAKE_COMMAND} --build ${stage}/${name})
+endfunction()
+function(expect pattern)
+  if(NOT output MATCHES "${pattern}")
+    message(FATAL_ERROR "expected '${pattern}' in\n${output}")
+  endif()
+endfunction()
+# What a machine may lack is said; where every change is judged it is an error.
+function(without what)
+  if(DEFINED ENV{CI})
+    message(FATAL_ERROR "expected ${what}: scripts/setup ${packages}")
+  endif()
+  message("NOT TESTED: there is no ${what}")
+endfunction()
+
+# Packages say which others they need, so libtorch must be of one.
+find_program(SHLIBDEPS dpkg-shlibdeps)
+if(TORCH_DIR MATCHES "^/usr/(lib|share)/" AND SHLIBDEPS)
+  run(${CPACK} --config ${BUILD}/CPackConfig.cmake -B ${stage}/packages)
+  set(prefix ${stage}/root/usr)
+  foreach(name propagator libpropagator0 libpropagator-dev)
+    file(GLOB package ${stage}/packages/${name}_*.deb)
+    run(dpkg-deb -x ${package} ${stage}/root)
+    run(dpkg-deb -f ${package} Depends)
+    set(depends_of_${name} "${output}")
+  endforeach()
+  set(output "${depends_of_libpropagator0}")
+  expect("libtorch")
+  set(output "${depends_of_libpropagator-dev}")
+  expect("libpropagator0 \\(= ")
+else()
+  if(TORCH_DIR MATCHES "^/usr/(lib|share)/")
+    without("dpkg-shlibdeps")
+  endif()
+  message("NOT TESTED: packages")
+  set(prefix ${stage}/prefix)
+  run(${CMAKE_COMMAND} --install ${BUILD} --prefix ${prefix})
+endif()
+
+foreach(example forecast_plate train_a_model use_a_run use_a_run_from_c)
+  build_example(${example})
 endforeach()
 run(${stage}/forecast_plate/forecast_plate)
 # Away from the sources, so that the installed configurations are found.
-run(${CMAKE_COMMAND} -E chdir ${stage} prefix/bin/propagator check
+run(${CMAKE_COMMAND} -E chdir ${stage} ${prefix}/bin/propagator check
     forecast/tiny)
 run(${stage}/train_a_model/train_a_model ${stage}/tiny)
 run(${stage}/use_a_run/use_a_run ${stage}/tiny)
-if(NOT output MATCHES "out  fields \\(8, ")
-  message(FATAL_ERROR "use_a_run has no forecast of 8 plates:\n${output}")
+expect("out  fields \\(8, ")
+
+# A model that has learned something, for those who put it into their solver.
+run(${CMAKE_COMMAND} -E chdir ${stage} ${prefix}/bin/propagator train forecast/tiny
+    -s model.predicts=scaled_change -s model.scaling=case
+    -s train.max_steps=150 -s train.validate_every=150 --runs ${stage}
+    --name heat --threads 1)
+run(${stage}/use_a_run_from_c/use_a_run_from_c ${stage}/heat)
+expect("out  fields \\(8, 16, 8, 8\\): mean ")
+file(GLOB library ${prefix}/lib*/libpropagator.so.0
+                  ${prefix}/lib*/*/libpropagator.so.0)
+get_filename_component(folder ${library} DIRECTORY)
+
+# The same program without CMake.
+set(ENV{PKG_CONFIG_PATH} ${folder}/pkgconfig)
+run(pkg-config --cflags --libs propagator)
+string(STRIP "${output}" flags)
+separate_arguments(flags UNIX_COMMAND "${flags}")
+run(cc -std=c99 ${SOURCE}/examples/use_a_run_from_c/main.c -o ${stage}/plain_c
+    ${flags})
+set(ENV{LD_LIBRARY_PATH} ${folder})
+run(${stage}/plain_c ${stage}/heat)
+expect("out  fields \\(8, 16, 8, 8\\): mean ")
+unset(ENV{LD_LIBRARY_PATH})
+
+find_program(GFORTRAN gfortran)
+if(GFORTRAN)
+  build_example(heat_solver_in_fortran -DCMAKE_Fortran_COMPILER=${GFORTRAN})
+  run(${stage}/heat_solver_in_fortran/heat_solver ${stage}/heat)
+  message("${output}")
+else()
+  without("gfortran")
 endif()
+
+foreach(python /usr/bin/python3 python3)
+  execute_process(COMMAND ${python} -c "import numpy" RESULT_VARIABLE status
+                  OUTPUT_QUIET ERROR_QUIET)
+  if(status EQUAL 0)
+    set(PYTHON ${python})
+    break()
+  endif()
+endforeach()
+if(PYTHON)
+  run(${PYTHON} ${SOURCE}/examples/use_a_run_from_python/use_a_run.py
+      ${stage}/heat ${library})
+  expect("out  fields \\(8, 16, 8, 8\\): mean .*as expected: ")
+else()
+  without("python3 with numpy")
+endif()
+
+# What the program says of itself.
+function(expect_completion shell pattern script)
+  run(${shell} -c "${script}")
+  expect("${pattern}")
+endfunction()
+set(bash ${prefix}/share/bash-completion/completions/propagator)
+foreach(case "tr:train" "data:gen:generate" "train:--thr:--threads"
+             "train:--no-such:")
+  string(REGEX REPLACE ":[^:]*$" "" line "${case}")
+  string(REGEX REPLACE "^.*:" "" answer "${case}")
+  string(REPLACE ":" " " line "${line}")
+  expect_completion(bash "^${answer}\n?$" "source ${bash}
+    COMP_WORDS=(propagator ${line})
+    COMP_CWORD=$((\${#COMP_WORDS[@]} - 1))
+    _propagator
+    echo -n \"\${COMPREPLY[*]}\"")
+endforeach()
+find_program(ZSH zsh)
+if(ZSH)
+  expect_completion(${ZSH} "generate.*--help|--help.*generate" "compdef() { }
+    source ${prefix}/share/zsh/vendor-completions/_propagator
+    _propagator_words data")
+else()
+  message("NOT TESTED: there is no zsh")
+endif()
+find_program(MAN man)
+if(MAN)
+  set(ENV{LC_ALL} C.UTF-8)
+  run(${MAN} --warnings -l ${prefix}/share/man/man1/propagator.1)
+  expect("SYNOPSIS.*--threads.*EXIT STATUS.*75 stopped on request")
+  if(output MATCHES ": warning:")
+    message(FATAL_ERROR "the manual page has faults:\n${output}")
+  endif()
+else()
+  without("man")
+endif()
+
+run(${CALL_COST} ${stage}/heat 200)
+expect("overhead_us")
+message("${output}")
