@@ -12,7 +12,7 @@ class OutOfTime(Exception):
     pass
 
 
-def make_parser(doc, modes, forms):
+def make_parser(doc, modes, forms, precisions=("fp32", "tf32")):
     """The arguments that every peer has; `forms`: name and what it is."""
     parser = argparse.ArgumentParser(
         description=doc, formatter_class=argparse.RawDescriptionHelpFormatter)
@@ -20,8 +20,8 @@ def make_parser(doc, modes, forms):
                         help="; ".join(f"{name}: {what}"
                                        for name, what in forms.items()))
     parser.add_argument("--mode", choices=modes, default=modes[0])
-    parser.add_argument("--precision", choices=["fp32", "tf32"],
-                        default="fp32")
+    parser.add_argument("--precision", choices=precisions,
+                        default=precisions[0])
     parser.add_argument("--device", default="cpu", help="cpu, cuda or cuda:N")
     parser.add_argument("--repeats", type=int, default=0,
                         help="timed runs (default: what suits the device)")

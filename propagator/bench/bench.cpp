@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <cmath>
 
+#include "propagator/bench/field_bench.h"
 #include "propagator/bench/green_bench.h"
 #include "propagator/bench/heat_products.h"
 #include "propagator/bench/residual_bench.h"
@@ -31,39 +32,6 @@ TimingPlan case_plan(const Runtime& runtime, const BenchOptions& options) {
 
 double field_size(const HeatSizes& s) {
   return number(s.batch * s.frames) * number(s.nodes);
-}
-
-struct TimedSteps {
-  Spread ms;
-  double weights;  // of the model
-};
-
-// Training steps of the experiment: data, loss, gradients, optimiser.
-TimedSteps time_steps(const std::string& name,
-                      const run::Experiment& experiment, const Runtime& runtime,
-                      const TimingPlan& plan) {
-  auto& task = experiment.task();
-  task.prepare(experiment.run().seed, runtime);
-  const auto model = experiment.make_model(runtime);
-  const auto& o = experiment.train();
-  if (o.batch == 0) {
-    throw ConfigError("train.batch", "train.batch: 0, all cases, is not timed",
-                      "give a number of cases");
-  }
-  train::Step step(task, model, {o.batch, o.accumulate, o.clip, o.optimizer},
-                   runtime);
-  data::BatchSampler sampler(task.size(data::Split::kTrain), o.batch,
-                             experiment.run().seed);
-  int64_t batches = 0;
-  const auto times = measure(name, runtime, plan, [&] {
-    std::vector<int64_t> positions;
-    for (int64_t part = 0; part < o.accumulate; ++part) {
-      const auto batch = sampler.batch(batches++);
-      positions.insert(positions.end(), batch.begin(), batch.end());
-    }
-    step.run(positions, kLearningRate);
-  });
-  return {times, number(nn::parameter_count(*model))};
 }
 
 BenchResult bench_step(const run::Experiment& experiment,
@@ -243,6 +211,7 @@ nlohmann::json BenchResult::to_json() const {
                       {"share_of_limit", shares.of_nearer()},
                       {"bound_by", shares.bound_by()}};
   if (ms.peak_memory) json["peak_memory_bytes"] = *ms.peak_memory;
+  if (parameters) json["parameters"] = *parameters;
   if (floor_ms) {
     json["floor_ms"] = *floor_ms;
     json["floor_ratio"] = ms.median / *floor_ms;
@@ -290,6 +259,26 @@ const std::vector<BenchKind>& all_benches() {
        {},
        kFewPlates,
        nullptr},
+      {"field-step",
+       "one training step of a network for any field",
+       "forecast",
+       "forecast/burgers-0.01",
+       {},
+       {},
+       bench_field_step,
+       "",
+       nullptr,
+       true},
+      {"field-predict",
+       "one forecast of any field, frame after frame",
+       "forecast",
+       "forecast/burgers-0.01",
+       {},
+       {},
+       bench_field_predict,
+       "",
+       nullptr,
+       true},
       {"locate-step",
        "one training step of a locator",
        "locate",
@@ -341,6 +330,33 @@ const std::vector<BenchKind>& all_benches() {
        "",
        bench_green}};
   return kinds;
+}
+
+TimedSteps time_steps(const std::string& name,
+                      const run::Experiment& experiment, const Runtime& runtime,
+                      const TimingPlan& plan) {
+  auto& task = experiment.task();
+  task.prepare(experiment.run().seed, runtime);
+  const auto model = experiment.make_model(runtime);
+  const auto& o = experiment.train();
+  if (o.batch == 0) {
+    throw ConfigError("train.batch", "train.batch: 0, all cases, is not timed",
+                      "give a number of cases");
+  }
+  train::Step step(task, model, {o.batch, o.accumulate, o.clip, o.optimizer},
+                   runtime);
+  data::BatchSampler sampler(task.size(data::Split::kTrain), o.batch,
+                             experiment.run().seed);
+  int64_t batches = 0;
+  const auto times = measure(name, runtime, plan, [&] {
+    std::vector<int64_t> positions;
+    for (int64_t part = 0; part < o.accumulate; ++part) {
+      const auto batch = sampler.batch(batches++);
+      positions.insert(positions.end(), batch.begin(), batch.end());
+    }
+    step.run(positions, kLearningRate);
+  });
+  return {times, number(nn::parameter_count(*model))};
 }
 
 double item_bytes(const Runtime& runtime) {

@@ -25,7 +25,8 @@ struct BenchResult {
   Spread ms;
   double operations, bytes;
   Shares shares = {};
-  std::optional<double> floor_ms = {};  // of a step's matrix products alone
+  std::optional<double> floor_ms = {};    // of a step's matrix products alone
+  std::optional<double> parameters = {};  // so that peers can compare theirs
 
   double seconds_per_case() const;
   nlohmann::json to_json() const;
@@ -47,6 +48,7 @@ struct BenchKind {
   std::vector<BenchResult> (*measure_all)(const run::Experiment&,
                                           const Runtime&,
                                           const BenchOptions&) = nullptr;
+  bool of_fields = false;  // of `forecast`: for any field, not for plates
 };
 const std::vector<BenchKind>& all_benches();
 
@@ -60,6 +62,16 @@ TimingPlan plan_of(const Runtime& runtime, const BenchOptions& options,
 inline constexpr int64_t kMostCasesOnCpu = 16;
 int64_t cases_of(const run::Experiment& experiment, const Runtime& runtime,
                  const BenchOptions& options);
+
+struct TimedSteps {
+  Spread ms;
+  double weights;  // of the model
+};
+// Training steps of the experiment: data, which are prepared first, loss,
+// gradients, optimiser.
+TimedSteps time_steps(const std::string& name,
+                      const run::Experiment& experiment, const Runtime& runtime,
+                      const TimingPlan& plan);
 
 std::vector<BenchResult> run_bench(const BenchKind& kind,
                                    const run::Experiment& experiment,

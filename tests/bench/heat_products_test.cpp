@@ -1,10 +1,11 @@
 #include "propagator/bench/heat_products.h"
 
-#include <ATen/record_function.h>
-
-#include <set>
-
+#include "propagator/bench/field_bench.h"
+#include "propagator/bench/product_counter.h"
+#include "propagator/core/error.h"
 #include "propagator/data/split.h"
+#include "propagator/kernels/mode_product.h"
+#include "propagator/kernels/set/set_attention.h"
 #include "propagator/run/experiment.h"
 #include "propagator/train/step.h"
 #include "testing.h"
@@ -28,36 +29,6 @@ std::unique_ptr<run::Experiment> with(
   return std::make_unique<run::Experiment>(document);
 }
 
-// The operations of the matrix products that libtorch is asked for.
-struct Recorder {
-  static inline double operations = 0;
-  static inline int depth = 0;  // a product may be made of others
-
-  struct Context : at::ObserverContext {
-    bool product;
-    explicit Context(bool product) : product(product) {}
-  };
-  static std::unique_ptr<at::ObserverContext> begin(
-      const at::RecordFunction& function) {
-    static const std::set<std::string> two{"aten::mm", "aten::bmm"};
-    static const std::set<std::string> three{"aten::addmm", "aten::addmm_",
-                                             "aten::baddbmm", "aten::baddbmm_"};
-    const std::string name = function.name();
-    const bool plain = two.contains(name);
-    const bool product = plain || three.contains(name);
-    if (product && depth++ == 0) {
-      const auto inputs = function.inputs();
-      const auto left = inputs[plain ? 0 : 1].toTensor();
-      const auto right = inputs[plain ? 1 : 2].toTensor();
-      operations += 2.0 * static_cast<double>(left.numel() * right.size(-1));
-    }
-    return std::make_unique<Context>(product);
-  }
-  static void end(const at::RecordFunction&, at::ObserverContext* context) {
-    if (static_cast<Context*>(context)->product) --depth;
-  }
-};
-
 double operations_of_a_step(const run::Experiment& experiment) {
   const auto runtime = experiment.make_runtime();
   auto& task = experiment.task();
@@ -66,13 +37,8 @@ double operations_of_a_step(const run::Experiment& experiment) {
   train::Step step(task, experiment.make_model(runtime),
                    {o.batch, 1, 0, o.optimizer}, runtime);
   data::BatchSampler sampler(task.size(data::Split::kTrain), o.batch, 0);
-  Recorder::operations = 0;
-  const auto handle = at::addGlobalCallback(
-      at::RecordFunctionCallback(Recorder::begin, Recorder::end)
-          .needsInputs(true));
-  step.run(sampler.batch(0), 1e-4);
-  at::removeCallback(handle);
-  return Recorder::operations;
+  const auto batch = sampler.batch(0);
+  return operations_of([&] { step.run(batch, 1e-4); });
 }
 
 TEST(BenchHeatProducts, AreThoseThatAStepComputes) {
@@ -107,6 +73,52 @@ TEST(BenchHeatProducts, PredictByHand) {
       tokens * (4 * width * width + 2 * width * 8) + 2 * width * keys;
   EXPECT_EQ(predict_products(HeatSizes(*causal)).forward_operations(),
             2 * (3 * 69 * nodes * width + 2 * layer + 3 * 67 * nodes * width));
+}
+
+TEST(BenchProductCounter, CountsOursAndConvolutions) {
+  const auto complex = torch::rand({5, 3, 4, 2}),
+             matrices = torch::rand({5, 4, 6, 2});
+  EXPECT_EQ(operations_of([&] { kernels::mode_product(complex, matrices); }),
+            8.0 * 5 * 3 * 4 * 6);
+  const auto qkv = torch::rand({2, 7, 3 * 16});
+  EXPECT_EQ(operations_of([&] {
+              kernels::set_attention(qkv, {.heads = 1, .wanted = 7});
+            }),
+            4.0 * 2 * 7 * 7 * 16);
+  const auto image = torch::rand({2, 3, 9, 8}),
+             weight = torch::rand({4, 3, 3, 3});
+  EXPECT_EQ(operations_of([&] { torch::conv2d(image, weight); }),
+            2.0 * 2 * 7 * 6 * 4 * 27);
+}
+
+// Of a network small enough to count: three products at each of 12 nodes, and
+// one layer's waves to 2 modes, their matrices, and back.
+TEST(BenchFields, TimeAStepAndAForecastOfRandomFields) {
+  const run::Experiment experiment(config::Document::from_text(
+      "task: forecast\ndevice: cpu\n"
+      "data: {file: none.h5, simulator: advection, given: 2,\n"
+      "  simulation: [field.points=12, field.frames=6, field.modes=2],\n"
+      "  parameters: [none]}\n"
+      "model: {name: fno, width: 3, layers: 1, modes: 2}\n"
+      "train: {batch: 4}\nloss: {frames: 2, inputs: own}\n",
+      "test"));
+  const auto runtime = experiment.make_runtime();
+  const auto parameters = 2 * 3 + 3 + 2 * 2 * 9 + 9 + 3 + 3 * 12 + 12 + 12 + 1;
+  const double frame =
+      2 * 12 * (2 * 3 + 3 * 3 + 3 * 12 + 12) + 2 * (2 * 12 * 4 * 3) + 8 * 2 * 9;
+  const auto step = bench_field_step(experiment, runtime, {.repeats = 1});
+  EXPECT_EQ(step.cases, 4);
+  EXPECT_EQ(step.parameters, parameters);
+  EXPECT_EQ(step.operations, 3 * 4 * 2 * frame);
+  const auto predict =
+      bench_field_predict(experiment, runtime, {.repeats = 1, .cases = 2});
+  EXPECT_EQ(predict.cases, 2);
+  EXPECT_EQ(predict.operations, 2 * 4 * frame);
+  const auto plates = with({});
+  EXPECT_NE(testing::thrown<UsageError>([&] {
+              bench_field_predict(*plates, runtime, {});
+            }).find("expected a network for any field, got heat_former"),
+            std::string::npos);
 }
 
 }  // namespace
