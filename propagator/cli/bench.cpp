@@ -13,6 +13,7 @@
 #include "propagator/core/version.h"
 #include "propagator/report/table.h"
 #include "propagator/run/configurations.h"
+#include "propagator/tasks/forecast/fields/field_forecast.h"
 #include "propagator/tasks/registry.h"
 
 namespace propagator::cli {
@@ -41,12 +42,17 @@ struct Measured {
 
 // All that measure what the user's configuration trains.
 std::vector<bench::BenchKind> fitting(const std::string& config) {
-  const auto task = tasks::task_of(
+  const auto document =
       config.empty() ? config::Document()
-                     : config::Document::from_file(run::find_config(config)));
+                     : config::Document::from_file(run::find_config(config));
+  const auto name = tasks::task_of(document);
+  const auto task = tasks::make_task(document);
+  const bool of_fields =
+      dynamic_cast<const tasks::FieldForecast*>(task.get()) != nullptr;
   std::vector<bench::BenchKind> kinds;
   for (const auto& kind : bench::all_benches()) {
-    if (kind.task == task && kind.measure_all == nullptr) kinds.push_back(kind);
+    const bool same = kind.task == name && kind.of_fields == of_fields;
+    if (same && kind.measure_all == nullptr) kinds.push_back(kind);
   }
   return kinds;
 }
@@ -216,6 +222,9 @@ std::string footer() {
          "reaches in a large matrix product and in a large copy.\n"
          "A step works on 256 plates in memory, unless -s data.cases says "
          "otherwise.\n"
+         "field-step and field-predict take random fields where those of the "
+         "configuration would\nhave to be simulated; field-predict forecasts "
+         "all frames of --cases cases (1).\n"
          "solve-gradient is what one evaluation of L-BFGS costs; a case is a "
          "point of the domain.\nUnless the problem says otherwise the model "
          "is pinnsformer, in windows of 5 tokens.\n"
@@ -230,6 +239,8 @@ std::string footer() {
          "  propagator bench heat-step --config forecast/base-causal --device "
          "cuda --precision tf32\n"
          "  propagator bench rollout --cases 1200 --device cuda --json\n"
+         "  propagator bench field-step --config "
+         "forecast/burgers-0.01-space-time\n"
          "  propagator bench kernels --device cuda --precision tf32\n"
          "  propagator bench solve-gradient --per-axis 101 --device cuda\n"
          "  propagator bench green-attention --device cuda --precision tf32\n"
@@ -254,7 +265,8 @@ void add_bench(CLI::App& app, Action& action) {
   verb->add_option(
           "--cases", o->bench.cases,
           "Plates of rollout, data, eval and a kernel's cache (default: "
-          "eval.batch; on a CPU at most 16); tokens of green-attention")
+          "eval.batch; on a CPU at most 16); cases of field-predict (1); "
+          "tokens of green-attention")
       ->check(CLI::Range(1, 10000000));
   verb->add_option("--per-axis", o->per_axis,
                    "Points along each variable of solve-gradient (default: the "

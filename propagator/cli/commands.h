@@ -33,6 +33,7 @@ void add_data(CLI::App& app, Action& action);
 void add_check(CLI::App& app, Action& action);
 void add_info(CLI::App& app, Action& action);
 void add_list(CLI::App& app, Action& action);
+void add_manual(CLI::App& app, Action& action);
 
 // The options that several verbs share; each is short for a -s override, but
 // for the time limit, which is of one session and no part of a run.

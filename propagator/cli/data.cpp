@@ -22,7 +22,7 @@ namespace {
 constexpr int64_t kRowsAtOnce = 64;
 
 struct DataArguments {
-  std::string name, file;
+  std::string name, file, picture;
   std::vector<std::string> rows;
   std::string results = "results";
   bool force = false, json = false, draft = false;
@@ -193,6 +193,19 @@ void warn_of(const std::function<void()>& work) {
   }
 }
 
+// Of fields in any layout, guessed ones too.
+void draw_fields(const DataArguments& o) {
+  const std::filesystem::path out = o.picture;
+  if (out.extension() != ".png") {
+    throw UsageError(
+        fmt::format("[data] expected a picture named *.png, got {}",
+                    plain_text(o.picture)));
+  }
+  expect_free(out, o.force);
+  write_picture(data::FieldSource(o.file, {}), out);
+  log::info("the first fields are in {}", o.picture);
+}
+
 int describe(const std::string& path, bool as_json) {
   std::optional<data::FieldSource> fields;
   const auto look = [&] {
@@ -318,8 +331,16 @@ void add_info_of_file(CLI::App& verb, Action& action) {
   look->add_option("file", o->file, ".h5, .npz or .mat, or a folder of fields")
       ->required();
   look->add_flag("--json", o->json, "Print it as JSON");
-  look->callback(
-      [o, &action] { action = [o] { return describe(o->file, o->json); }; });
+  look->add_option("--picture", o->picture,
+                   "Draw the first fields: frames of a case or, of fields "
+                   "along a line, cases over space and time (.png)");
+  look->add_flag("--force", o->force, "Replace that picture");
+  look->callback([o, &action] {
+    action = [o] {
+      if (!o->picture.empty()) draw_fields(*o);
+      return describe(o->file, o->json);
+    };
+  });
 }
 
 }  // namespace

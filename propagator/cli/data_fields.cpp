@@ -4,12 +4,18 @@
 #include "propagator/core/error.h"
 #include "propagator/core/plain_text.h"
 #include "propagator/data/fields/field_summary.h"
+#include "propagator/report/field_sheet.h"
+#include "propagator/report/png.h"
 #include "propagator/report/table.h"
 
 namespace propagator::cli {
 namespace {
 
 using nlohmann::json;
+
+// What a picture has of each channel: frames of a case or, of fields along a
+// line, cases.
+constexpr int64_t kShownFrames = 5, kShownCases = 4, kShownChannels = 8;
 
 struct ConvertArguments {
   std::string in, out;
@@ -51,6 +57,33 @@ void add_rows(report::Table& table, const char* kind,
                number(range.mean), number(range.largest),
                number(range.deviation)});
   }
+}
+
+// Space to the right, time downwards.
+report::SheetRow lines_row(const torch::Tensor& cases, int64_t channel) {
+  report::SheetRow row;
+  for (int64_t n = 0; n < cases.size(0); ++n) {
+    row.titles.push_back(fmt::format("case {}", n + 1));
+    row.panels.push_back(cases[n].select(-1, channel));
+  }
+  return row;
+}
+
+// Of the first case: x to the right, y upwards; in space the middle plane.
+report::SheetRow frames_row(const torch::Tensor& frames, int64_t channel) {
+  report::SheetRow row;
+  const int64_t last = frames.size(0) - 1;
+  int64_t shown = -1;
+  for (int64_t k = 0; k < kShownFrames; ++k) {
+    const int64_t t = last * k / (kShownFrames - 1);
+    if (t == shown) continue;
+    shown = t;
+    auto plane = frames[t].select(-1, channel);
+    if (plane.dim() == 3) plane = plane.select(2, plane.size(2) / 2);
+    row.titles.push_back(fmt::format("frame {}", t));
+    row.panels.push_back(plane.t().flip(0));
+  }
+  return row;
 }
 
 int convert(const ConvertArguments& o) {
@@ -95,6 +128,7 @@ json fields_json(const data::FieldSource& source) {
       {"axes", axes},
       {"channels", numbers_json(layout.channels, channel_ranges(source))},
       {"parameters", numbers_json(layout.parameters, parameter_ranges(source))},
+      {"constants", numbers_json(layout.constants, constant_ranges(source))},
       {"remarks", source.remarks()}};
   if (source.has_split()) {
     const auto split = source.split(0);
@@ -123,6 +157,7 @@ void print_fields(const data::FieldSource& source) {
   add_rows(table, "channel", layout.channels, channel_ranges(source));
   add_rows(table, "number of each case", layout.parameters,
            parameter_ranges(source));
+  add_rows(table, "constant input", layout.constants, constant_ranges(source));
   fmt::print("{}: {} cases, ({})\n\n{}\n{}", plain_text(source.kind()),
              source.cases(), fmt::join(fields_shape(source), ", "), grid.text(),
              table.text());
@@ -130,6 +165,23 @@ void print_fields(const data::FieldSource& source) {
     fmt::print("\n  {}", plain_text(remark));
   }
   if (!source.remarks().empty()) fmt::print("\n");
+}
+
+void write_picture(const data::FieldSource& source,
+                   const std::filesystem::path& out) {
+  const auto& layout = source.layout();
+  const bool lines = layout.axes.size() == 1;
+  const auto cases = source.values(
+      0, lines ? std::min(kShownCases, source.cases()) : int64_t{1});
+  std::vector<report::SheetRow> rows;
+  const auto channels = std::min(kShownChannels, std::ssize(layout.channels));
+  for (int64_t c = 0; c < channels; ++c) {
+    rows.push_back(lines ? lines_row(cases, c) : frames_row(cases[0], c));
+    rows.back().label =
+        plain_text(layout.channels[static_cast<size_t>(c)]) +
+        (lines ? ", x to the right, time downwards" : ", case 1");
+  }
+  report::write_png(out, report::field_sheet(rows));
 }
 
 void add_convert(CLI::App& verb, Action& action) {
@@ -152,6 +204,9 @@ void add_convert(CLI::App& verb, Action& action) {
                    "What its axes are: case,time,x,y,channel")
       ->delimiter(',');
   make->add_option("--channels", o->choices.channels, "Names of the channels")
+      ->delimiter(',');
+  make->add_option("--constants", o->choices.constants,
+                   "Names of fields that do not change in time, or none")
       ->delimiter(',');
   make->add_option("--boundaries", o->choices.boundaries,
                    "periodic, wall or open, one or for each axis")

@@ -117,6 +117,7 @@ int main(int argc, char** argv) {
   cli::add_check(app, action);
   cli::add_info(app, action);
   cli::add_list(app, action);
+  cli::add_manual(app, action);
   try {
     expect_known_verb(app, argc, argv);
     app.parse(argc, argv);

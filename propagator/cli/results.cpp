@@ -29,9 +29,13 @@ int print_result(const run::TestResult& result, bool as_json) {
 }
 
 void print_explanation(const nlohmann::json& numbers) {
-  if (!numbers.contains("learned_propagator")) return;
-  fmt::print("  learned propagator: {}\n",
-             numbers.at("learned_propagator").at("verdict").get<std::string>());
+  const auto print = [&](const char* key, const char* name) {
+    if (!numbers.contains(key)) return;
+    fmt::print("  {}: {}\n", name,
+               numbers.at(key).at("verdict").get<std::string>());
+  };
+  print("learned_propagator", "learned propagator");
+  print("learned_step", "learned step");
 }
 
 int print_trained(const run::Trained& trained, bool as_json) {

@@ -1,5 +1,6 @@
 """What the crash and the fault tests share: small trainings, and what of them
 must not differ by a bit."""
+import contextlib
 import hashlib
 import json
 import os
@@ -62,6 +63,15 @@ class Session:
         if not self.ended():
             os.killpg(self.process.pid, signal.SIGKILL)
         return self.process.wait() == -signal.SIGKILL
+
+    @contextlib.contextmanager
+    def paused(self):
+        """It keeps what it holds, and ends no sooner than what is done here."""
+        os.killpg(self.process.pid, signal.SIGSTOP)
+        try:
+            yield
+        finally:
+            os.killpg(self.process.pid, signal.SIGCONT)
 
     def wait(self):
         return self.process.wait()

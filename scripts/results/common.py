@@ -80,6 +80,16 @@ def second_test(row):
     return f"{second['value']:.2e}" if second else "-"
 
 
+def is_field(row):
+    """Whether it is a forecast of some field, not of the plate."""
+    return "nrmse" in row["result"]
+
+
+def is_question(row):
+    """Whether it is one of those that ask what the heat-plate paper leaves open."""
+    return row["row"].startswith("forecast/question-")
+
+
 def head(*columns):
     """The first two lines of a table."""
     names = " | ".join(columns)

@@ -1,8 +1,8 @@
 """Plates: every row, precisions, larger grids."""
 import subprocess
 
-from common import (PLACE, ROOT, band, fill, head, load, marks, place, read,
-                    second_test, seeds, spread)
+from common import (PLACE, ROOT, band, fill, head, is_field, is_question, load, marks, place,
+                    read, second_test, seeds, spread)
 
 ORDER = 1
 # The configurations: name, plate, whether the paper has it.
@@ -53,7 +53,7 @@ def forecast_rows():
                     "command")
     for _, row in load("forecast"):
         r = row["result"]
-        if "spread" in r:
+        if "spread" in r or is_field(row) or is_question(row):
             continue  # its metric is another
         best = min(b["mse_hidden"] for b in r["baselines"].values())
         yield (f"| {row['row']} | {row['mode']} | {with_paper(row, 'MSE', r['mse'])} "
@@ -119,7 +119,8 @@ def configuration_rows():
     yield from head("name", "plate", "mask", "as published",
                     "the paper's number", "ours, as published: MSE",
                     "ours, honest: MSE")
-    rows = {path.stem: row for path, row in load("forecast")}
+    rows = {path.stem: row for path, row in load("forecast")
+            if not is_field(row)}
 
     def ours(name):
         row = rows.get(name)

@@ -8,6 +8,7 @@
 #include "propagator/data/npy.h"
 #include "propagator/data/npz.h"
 #include "propagator/data/tensor_file.h"
+#include "propagator/report/png.h"
 #include "testing.h"
 
 namespace propagator {
@@ -61,6 +62,42 @@ TEST_F(VerbsFieldLayouts, InfoHasAxesAndRangesOfChannels) {
   const auto text = run("data info " + path("in.hdf5"));
   EXPECT_NE(text.output.find("12 cases, (12, 6, 16, 1)"), std::string::npos)
       << text.output;
+}
+
+TEST_F(VerbsFieldLayouts, InfoDrawsTheFirstFields) {
+  if (!report::has_png()) GTEST_SKIP() << "built without libpng";
+  write_tensor();
+  const auto drawn =
+      run("data info " + path("in.hdf5") + " --picture " + path("u.png"));
+  EXPECT_EQ(drawn.status, 0) << drawn.output;
+  const auto png = read_file(path("u.png"));
+  EXPECT_EQ(png.substr(1, 3), "PNG");
+  // Not over a file that is there, not under another ending.
+  const auto again =
+      run("data info " + path("in.hdf5") + " --picture " + path("u.png"));
+  EXPECT_EQ(again.status, 2) << again.output;
+  EXPECT_EQ(run("data info " + path("in.hdf5") + " --picture " + path("u.png") +
+                " --force")
+                .status,
+            0);
+  EXPECT_EQ(run("data info " + path("in.hdf5") + " --picture " + path("u.pdf"))
+                .status,
+            2);
+  // An array without a layout, in the plane and in space.
+  for (const auto& shape : {std::vector<int64_t>{7, 5, 9, 11},
+                            std::vector<int64_t>{7, 5, 9, 11, 10}}) {
+    data::save_tensors(path("mine.h5"),
+                       {{{"mine", testing::random(shape, "mine")}}, ""});
+    const auto mine = run("data info " + path("mine.h5") +
+                          " --force --picture " + path("mine.png"));
+    EXPECT_EQ(mine.status, 0) << mine.output;
+  }
+  // Nothing is drawn of what is no field.
+  data::save_tensors(path("table.h5"), {{{"x", torch::rand({5, 2})}}, ""});
+  const auto none =
+      run("data info " + path("table.h5") + " --picture " + path("none.png"));
+  EXPECT_EQ(none.status, 3) << none.output;
+  EXPECT_FALSE(fs::exists(path("none.png")));
 }
 
 TEST_F(VerbsFieldLayouts, ConvertWritesOurOwnFile) {
