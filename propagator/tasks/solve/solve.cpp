@@ -29,8 +29,10 @@ void Solve::describe(config::Schema& s) {
            .role = kModel});
   s.field("hard_constraints", hard_constraints_,
           {.help = "initial and periodic conditions are hard constraints: yes, "
-                   "where the network stays smooth; all, also where it then "
-                   "has a corner; no, all are terms of the loss",
+                   "where the network stays smooth; faces, those that give a "
+                   "field on a face of the domain too; all, as yes, but also "
+                   "where the network then has a corner; no, all are terms of "
+                   "the loss",
            .role = kModel,
            .formerly = "built_in"});
   s.section("eval", eval_options_, kEvaluation);
@@ -63,7 +65,7 @@ void Solve::validate() {
                    point_options_.validation_per_axis);
   expect_countable(*problem_, "eval.per_axis", eval_options_.per_axis);
   conditions_ = SolveConditions(*problem_, hard_constraints_,
-                                /*initial_too=*/!model_options_->is_fitted());
+                                /*values_too=*/!model_options_->is_fitted());
   reference_ = SolveReference(*problem_, eval_options_, freedoms());
   if (model_options_->needs_readings() &&
       posed() == pde::Posed::kByConditions) {

@@ -40,12 +40,13 @@ std::vector<std::string> condition_names(const pde::Problem& problem) {
 }  // namespace
 
 SolveConditions::SolveConditions(const pde::Problem& problem,
-                                 HardConstraints hard, bool initial_too)
+                                 HardConstraints hard, bool values_too)
     : problem_(&problem), names_(condition_names(problem)) {
   if (hard != HardConstraints::kNo) {
-    if (initial_too) {
-      initial_ =
-          pde::HardInitialConditions(problem, hard == HardConstraints::kAll);
+    if (values_too) {
+      given_ = pde::HardConditions(problem,
+                                   {.corners = hard == HardConstraints::kAll,
+                                    .faces = hard == HardConstraints::kFaces});
     }
     periodic_ = pde::PeriodicEmbedding(problem);
   }
@@ -59,7 +60,7 @@ bool SolveConditions::is_initial(const pde::Condition& condition) const {
 }
 
 bool SolveConditions::is_hard(const pde::Condition& condition) const {
-  return initial_.has(condition) || periodic_.has(condition);
+  return given_.has(condition) || periodic_.has(condition);
 }
 
 const pde::Condition& SolveConditions::first_on_face(
@@ -78,7 +79,7 @@ const std::string& SolveConditions::name_of(
 
 std::shared_ptr<models::FieldNet> SolveConditions::build_into(
     std::shared_ptr<models::FieldNet> network) const {
-  return initial_.build_into(periodic_.embed(std::move(network)));
+  return given_.build_into(periodic_.embed(std::move(network)));
 }
 
 }  // namespace propagator::tasks

@@ -5,7 +5,7 @@
 #include <vector>
 
 #include "propagator/models/field_net.h"
-#include "propagator/pde/residual/initial_conditions.h"
+#include "propagator/pde/residual/hard_conditions.h"
 #include "propagator/pde/residual/periodic_embedding.h"
 #include "propagator/tasks/solve/solve_options.h"
 
@@ -17,10 +17,10 @@ class SolveConditions {
  public:
   SolveConditions() = default;
   // The problem must outlive it.
-  // Without `initial_too` initial conditions are never hard: what readings are
-  // fitted to is the field itself then, not a network behind a factor of time.
+  // Without `values_too` only periodic ones are hard: what readings are fitted
+  // to is the field itself then, not a network behind a factor.
   SolveConditions(const pde::Problem& problem, HardConstraints hard,
-                  bool initial_too = true);
+                  bool values_too = true);
 
   // Holds at a time; else on another face.
   bool is_initial(const pde::Condition& condition) const;
@@ -45,7 +45,7 @@ class SolveConditions {
  private:
   const pde::Problem* problem_ = nullptr;
   std::vector<std::string> names_;
-  pde::HardInitialConditions initial_;
+  pde::HardConditions given_;
   pde::PeriodicEmbedding periodic_;
   std::vector<const pde::Condition*> learned_;
 };

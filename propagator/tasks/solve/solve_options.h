@@ -50,9 +50,9 @@ struct SolveEvalOptions {
 };
 
 // Which initial and periodic conditions are hard constraints, where that can
-// be. kAll: initial ones too whose corners, or jumps where it is periodic, the
-// solution then keeps.
-enum class HardConstraints { kNo, kYes, kAll };
+// be. kFaces: Dirichlet ones too. kAll: as kYes, and initial ones whose
+// corners, or jumps where it is periodic, the solution then keeps.
+enum class HardConstraints { kNo, kYes, kFaces, kAll };
 
 }  // namespace propagator::tasks
 
@@ -62,7 +62,7 @@ template <>
 struct Names<tasks::HardConstraints> {
   using enum tasks::HardConstraints;
   static constexpr std::pair<tasks::HardConstraints, const char*> all[] = {
-      {kNo, "no"}, {kYes, "yes"}, {kAll, "all"}};
+      {kNo, "no"}, {kYes, "yes"}, {kFaces, "faces"}, {kAll, "all"}};
 };
 
 }  // namespace propagator::config
