@@ -18,6 +18,8 @@ constexpr double kSame = 1e-9;
 // And at which the size of what is under a root, relative to its largest.
 constexpr int64_t kFineLooks = 41;
 constexpr double kNearZero = 1e-3;
+// Derivatives that a smooth function must have at both ends of a period.
+constexpr int64_t kSmooth = 3;
 
 Tensor moved_to(Tensor points, int64_t variable, double value) {
   points.select(1, variable).fill_(value);
@@ -72,19 +74,26 @@ bool has_derivatives(const Problem& problem, const Condition& face,
   return torch::isfinite(jets.rows()).all().item<bool>();
 }
 
+// Whether a formula on a face is the same at both ends of a period.
+bool agrees(const Problem& problem, const Condition& face, int64_t along,
+            const Expression& formula) {
+  const auto& [low, high] = problem.domain[static_cast<size_t>(along)];
+  const auto points = points_where(problem, face.variable, face.at);
+  const auto value_at = [&](double end) {
+    const auto moved = moved_to(points.clone(), along, end);
+    return formula.evaluate({autodiff::coordinates(Jet::constant(moved)), {}})
+        .value();
+  };
+  const auto here = value_at(low);
+  const double apart = (value_at(high) - here).abs().max().item<double>();
+  return apart <= kSame * (1 + here.abs().max().item<double>());
+}
+
 // Whether a formula for a field is the same at both ends of a periodic
 // condition, with the derivatives that it matches.
 bool is_periodic(const Problem& problem, const Condition& face,
                  const Condition& condition, const Expression& formula,
                  int64_t field) {
-  const auto& [low, high] =
-      problem.domain[static_cast<size_t>(condition.variable)];
-  const auto points = points_where(problem, face.variable, face.at);
-  const auto value_at = [&](const Expression& of, double end) {
-    const auto moved = moved_to(points.clone(), condition.variable, end);
-    return of.evaluate({autodiff::coordinates(Jet::constant(moved)), {}})
-        .value();
-  };
   for (const auto& matched : condition.matched) {
     if (matched.field != field) continue;
     auto derivative = formula;
@@ -93,10 +102,7 @@ bool is_periodic(const Problem& problem, const Condition& face,
         derivative = derivative.derivative(x);
       }
     }
-    const auto here = value_at(derivative, low);
-    const double apart =
-        (value_at(derivative, high) - here).abs().max().item<double>();
-    if (!(apart <= kSame * (1 + here.abs().max().item<double>()))) return false;
+    if (!agrees(problem, face, condition.variable, derivative)) return false;
   }
   return true;
 }
@@ -126,6 +132,16 @@ bool stays_smooth(const Problem& problem, const Condition& face,
 }
 
 }  // namespace
+
+bool goes_around(const Problem& problem, const Condition& face,
+                 const Condition& periodic, const Expression& formula) {
+  auto derivative = formula;
+  for (int64_t order = 0; order <= kSmooth; ++order) {
+    if (!agrees(problem, face, periodic.variable, derivative)) return false;
+    derivative = derivative.derivative(periodic.variable);
+  }
+  return true;
+}
 
 Tensor points_where(const Problem& problem, int64_t variable, double value) {
   return moved_to(cell_centres(box_of(problem), kLooks), variable, value);

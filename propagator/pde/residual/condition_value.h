@@ -27,6 +27,12 @@ std::optional<ConditionValue> value_of(const Problem& problem,
                                        const Condition& condition,
                                        bool with_corners);
 
+// Whether a formula that holds on a condition's face goes around a periodic
+// domain as a smooth function does: with its first derivatives, not only with
+// those that the periodic condition matches.
+bool goes_around(const Problem& problem, const Condition& face,
+                 const Condition& periodic, const Expression& formula);
+
 // Points of the domain, moved to where a variable has this value.
 torch::Tensor points_where(const Problem& problem, int64_t variable,
                            double value);

@@ -5,6 +5,8 @@
 #include <algorithm>
 #include <numbers>
 
+#include "propagator/pde/residual/condition_value.h"
+
 namespace propagator::pde {
 
 using pde::Condition;
@@ -25,6 +27,16 @@ bool matches_all(const pde::Problem& problem, const Condition& condition) {
     }
   }
   return true;
+}
+
+// Whether all fields begin as functions that are smooth around the period.
+bool begins_smooth(const pde::Problem& problem, const Condition& periodic) {
+  const int64_t time = problem.time();
+  return std::ranges::all_of(problem.conditions, [&](const Condition& c) {
+    if (c.is_periodic() || c.variable != time) return true;
+    const auto given = value_of(problem, c, /*with_corners=*/true);
+    return !given || goes_around(problem, c, periodic, given->rest);
+  });
 }
 
 }  // namespace
@@ -68,10 +80,11 @@ class WithPeriodicEmbedding : public autodiff::FieldNet {
   std::shared_ptr<autodiff::FieldNet> network_;
 };
 
-PeriodicEmbedding::PeriodicEmbedding(const pde::Problem& problem) {
+PeriodicEmbedding::PeriodicEmbedding(const pde::Problem& problem, bool smooth) {
   for (const auto& condition : problem.conditions) {
     if (!condition.is_periodic() || has(condition)) continue;
     if (!matches_all(problem, condition)) continue;
+    if (smooth && !begins_smooth(problem, condition)) continue;
     const auto& [low, high] =
         problem.domain[static_cast<size_t>(condition.variable)];
     periodic_.push_back({condition.variable, low, high - low});

@@ -11,11 +11,14 @@ namespace propagator::pde {
 // The variables of a problem whose periodic conditions are hard constraints: a
 // network sees the cosine and the sine of the angle in place of the variable,
 // so that its answer is periodic in all derivatives. A condition that asks for
-// less than the equations leave free is left to the loss.
+// less than the equations leave free is left to the loss. `smooth`: so is one
+// that the fields do not begin with as smooth functions do, u = exp(-x^2) with
+// another slope at one end than at the other, which an equation without u_x
+// keeps.
 class PeriodicEmbedding {
  public:
   PeriodicEmbedding() = default;
-  explicit PeriodicEmbedding(const pde::Problem& problem);
+  explicit PeriodicEmbedding(const pde::Problem& problem, bool smooth = false);
 
   bool has(const pde::Condition& condition) const;
   // What the network sees: the cosine in the variable's place, the sines

@@ -48,7 +48,8 @@ SolveConditions::SolveConditions(const pde::Problem& problem,
                                    {.corners = hard == HardConstraints::kAll,
                                     .faces = hard == HardConstraints::kFaces});
     }
-    periodic_ = pde::PeriodicEmbedding(problem);
+    periodic_ = pde::PeriodicEmbedding(
+        problem, /*smooth=*/hard == HardConstraints::kFaces);
   }
   for (const auto& condition : problem.conditions) {
     if (!is_hard(condition)) learned_.push_back(&condition);

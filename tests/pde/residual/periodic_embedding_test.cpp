@@ -120,5 +120,22 @@ TEST(PdePeriodicEmbedding, AConditionThatAsksForLessIsLeftToTheLoss) {
   EXPECT_EQ(embedding.embed(net), net);
 }
 
+// The equation keeps the jump of the slope that a bell's tail has at the ends.
+TEST(PdePeriodicEmbedding, ABeginningWithAJumpOfTheSlopeIsNotSmoothed) {
+  for (const auto& [first, smooth] :
+       {std::pair("u = exp(-x^2)", false), std::pair("u = cos(pi*x)", true),
+        std::pair("u = exp(-16*x^2)", false),
+        std::pair("u = exp(-36*x^2)", true), std::pair("u = x^2", false)}) {
+    const auto growth = pde::Problem::parse(
+        {.domain = {"x in [-1, 1]", "t in [0, 1]"},
+         .fields = {"u"},
+         .equations = {"u_t = u*(1 - u)"},
+         .conditions = {fmt::format("at t=0: {}", first), "periodic x"}});
+    const auto& condition = growth.conditions[1];
+    EXPECT_EQ(PeriodicEmbedding(growth, true).has(condition), smooth) << first;
+    EXPECT_TRUE(PeriodicEmbedding(growth).has(condition)) << first;
+  }
+}
+
 }  // namespace
 }  // namespace propagator::pde
