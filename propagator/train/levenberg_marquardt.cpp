@@ -35,6 +35,22 @@ FlatParameters& checked(FlatParameters& parameters,
 
 double number(const Tensor& scalar) { return scalar.item<double>(); }
 
+// A Aᵀ of A (n, m), of which strips of rows are computed from the diagonal on
+// and mirrored: little more than half of the products.
+Tensor gram(const Tensor& a) {
+  constexpr int64_t kStrips = 8;
+  const int64_t n = a.size(0), width = (n + kStrips - 1) / kStrips;
+  auto product = torch::empty({n, n}, a.options());
+  for (int64_t from = 0; from < n; from += width) {
+    const int64_t rows = std::min(width, n - from);
+    const auto strip =
+        a.narrow(0, from, rows).mm(a.narrow(0, from, n - from).t());
+    product.narrow(0, from, rows).narrow(1, from, n - from).copy_(strip);
+    product.narrow(0, from, n - from).narrow(1, from, rows).copy_(strip.t());
+  }
+  return product;
+}
+
 }  // namespace
 
 void LevenbergMarquardtOptions::describe(config::Schema& s) {
@@ -68,8 +84,7 @@ DampedLeastSquares::DampedLeastSquares(const Tensor& jacobian,
       residuals_(residuals.to(torch::kFloat64)),
       gradient_(jacobian_.mv(residuals_)),
       by_residuals_(jacobian_.size(1) < jacobian_.size(0)) {
-  product_ =
-      by_residuals_ ? jacobian_.t().mm(jacobian_) : jacobian_.mm(jacobian_.t());
+  product_ = gram(by_residuals_ ? jacobian_.t() : jacobian_);
 }
 
 double DampedLeastSquares::largest_diagonal() const {
