@@ -29,13 +29,33 @@ bool matches_all(const pde::Problem& problem, const Condition& condition) {
   return true;
 }
 
-// Whether all fields begin as functions that are smooth around the period.
-bool begins_smooth(const pde::Problem& problem, const Condition& periodic) {
+// Whether the equations take a corner of the field away as soon as time goes
+// on: they have more derivatives of it along the variable than by time, as
+// diffusion and dispersion do, and growth, transport and waves do not.
+bool takes_corners_away(const pde::Problem& problem, int64_t field,
+                        int64_t variable) {
+  int64_t along = 0, by_time = 0;
+  for (const auto& derivative : problem.derivatives()) {
+    if (derivative.field != field) continue;
+    const auto order = [&](int64_t by) {
+      return derivative.orders[static_cast<size_t>(by)];
+    };
+    along = std::max(along, order(variable));
+    by_time = std::max(by_time, order(problem.time()));
+  }
+  return along > by_time;
+}
+
+// Whether all fields begin as functions that are smooth around the period, or
+// become so at once.
+bool is_smooth_around(const pde::Problem& problem, const Condition& periodic) {
   const int64_t time = problem.time();
   return std::ranges::all_of(problem.conditions, [&](const Condition& c) {
     if (c.is_periodic() || c.variable != time) return true;
     const auto given = value_of(problem, c, /*with_corners=*/true);
-    return !given || goes_around(problem, c, periodic, given->rest);
+    return !given || goes_around(problem, c, periodic, given->rest) ||
+           takes_corners_away(problem, c.derivatives().begin()->field,
+                              periodic.variable);
   });
 }
 
@@ -84,7 +104,7 @@ PeriodicEmbedding::PeriodicEmbedding(const pde::Problem& problem, bool smooth) {
   for (const auto& condition : problem.conditions) {
     if (!condition.is_periodic() || has(condition)) continue;
     if (!matches_all(problem, condition)) continue;
-    if (smooth && !begins_smooth(problem, condition)) continue;
+    if (smooth && !is_smooth_around(problem, condition)) continue;
     const auto& [low, high] =
         problem.domain[static_cast<size_t>(condition.variable)];
     periodic_.push_back({condition.variable, low, high - low});

@@ -13,8 +13,8 @@ namespace propagator::pde {
 // so that its answer is periodic in all derivatives. A condition that asks for
 // less than the equations leave free is left to the loss. `smooth`: so is one
 // that the fields do not begin with as smooth functions do, u = exp(-x^2) with
-// another slope at one end than at the other, which an equation without u_x
-// keeps.
+// another slope at one end than at the other, where the equations keep that, as
+// one without u_x does and one with u_t = u_xx does not.
 class PeriodicEmbedding {
  public:
   PeriodicEmbedding() = default;
