@@ -91,7 +91,7 @@ std::string go_on_from(const fs::path& checkpoint,
 }
 
 void log_begin(const train::Trainer& trainer, const std::string& parameters,
-               const Runtime& runtime, const fs::path& folder,
+               double budget, const Runtime& runtime, const fs::path& folder,
                const std::string& remark) {
   if (trainer.total_steps() == 0) {
     log::info("fitted in {}, nothing to train ({}), run in {}",
@@ -99,9 +99,11 @@ void log_begin(const train::Trainer& trainer, const std::string& parameters,
               config::name_of(runtime.precision), folder.string());
     return;
   }
-  log::info("{} parameters, {} steps on {} ({}), run in {}", parameters,
-            trainer.total_steps(), runtime.device_name(),
-            config::name_of(runtime.precision), folder.string());
+  log::info("{} parameters, {} on {} ({}), run in {}", parameters,
+            budget > 0 ? duration_text(budget)
+                       : fmt::format("{} steps", trainer.total_steps()),
+            runtime.device_name(), config::name_of(runtime.precision),
+            folder.string());
   if (trainer.step() == trainer.total_steps()) {
     log::info("all steps are done; testing");
   } else if (trainer.step() > 0) {
@@ -227,7 +229,8 @@ Trained train_and_test(const Experiment& experiment,
   if (checkpoint.empty()) trainer.count_seconds(calibrated);
   auto run = open_folder();
   const LogFile log_file(run.log());
-  log_begin(trainer, subject.parameters(), runtime, run.path(), remark);
+  log_begin(trainer, subject.parameters(), options.budget, runtime, run.path(),
+            remark);
   Trained trained{.folder = run.path(), .reason = trainer.run(run)};
   trained.steps = trainer.step();
   trained.best_step = trainer.best_step();

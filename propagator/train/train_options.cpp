@@ -70,6 +70,13 @@ struct TrainSection {
              .unit = "s",
              .min = 0,
              .role = config::Role::kPlace});
+    s.field("budget", o.budget,
+            {.help = "time of training after which it has ended, as after its "
+                     "last step, and is tested; what a resumed run took "
+                     "before counts. 0 lets the steps decide",
+             .unit = "s",
+             .min = 0,
+             .later = true});
   }
 };
 

@@ -28,6 +28,7 @@ struct TrainOptions {
   int64_t keep_checkpoints = 2;
   int64_t log_every = 50;
   double time_limit = 0;
+  double budget = 0;
   ScheduleOptions schedule;
   OptimizerOptions optimizer;
   LbfgsOptions lbfgs;

@@ -19,42 +19,10 @@
 namespace propagator::train {
 namespace {
 
-// In front of the names, in a checkpoint, of the tensors of the task's state,
-// of what is learned beside the model and of a fine-tuning. Those of a method
-// over all cases have its name there.
-constexpr std::string_view kTask = "task.";
-constexpr std::string_view kLearned = "learned.";
-constexpr std::string_view kTuning = "tuning.";
-
 // A training that has not gained for so many validations, and is so many times
 // worse than its best, has gone astray.
 constexpr int64_t kSignsOfTrouble = 3;
 constexpr double kAstray = 10;
-
-// Takes the tensors whose names begin so out of `all`.
-NamedTensors take(NamedTensors& all, std::string_view prefix) {
-  NamedTensors taken;
-  std::erase_if(all, [&](const auto& entry) {
-    if (!entry.first.starts_with(prefix)) return false;
-    taken[entry.first.substr(prefix.size())] = entry.second;
-    return true;
-  });
-  return taken;
-}
-
-// Copies of tensors on the host, for training to go on beside the writing.
-void put(NamedTensors& all, std::string_view prefix,
-         const NamedTensors& tensors) {
-  for (const auto& [name, value] : tensors) {
-    all[fmt::format("{}{}", prefix, name)] =
-        value.to(torch::kCPU, /*non_blocking=*/false, /*copy=*/true);
-  }
-}
-
-// "lbfgs."
-std::string prefix_of(OptimizerKind kind) {
-  return std::string(config::name_of(kind)) + ".";
-}
 
 // Batch 0 is all cases.
 TrainOptions with_batch(TrainOptions options, int64_t cases) {
@@ -94,50 +62,6 @@ Trainer::Trainer(Trainable& task, std::shared_ptr<torch::nn::Module> model,
 }
 
 double Trainer::seconds() const { return seconds_before_ + clock_.seconds(); }
-
-void Trainer::restore(const Checkpoint& checkpoint) {
-  const torch::NoGradGuard no_grad;
-  auto weights = checkpoint.model;
-  best_ = checkpoint.best;
-  auto learned = task_.learned();
-  for (auto& [name, value] : learned) {
-    // Older programs had it among the model's.
-    best_.erase(name);
-    const auto found = weights.extract(name);
-    if (!found.empty()) value.copy_(found.mapped());
-  }
-  set_parameters(*model_, weights, "model.safetensors");
-  const auto& state = checkpoint.state;
-  try {
-    step_ = state.at("step");
-    auto moments = checkpoint.optimizer;
-    const auto of_method = take(moments, prefix_of(options_.optimizer.kind));
-    if (full_step_ && !of_method.empty()) full_step_->restore(of_method);
-    for (const auto& [name, value] : take(moments, kLearned)) {
-      const auto found = learned.find(name);
-      if (found != learned.end()) found->second.copy_(value);
-    }
-    const auto changes = take(moments, kTuning);
-    if (tuning_ != nullptr) {
-      tuning_->restore(changes, checkpoint.adapter);
-      best_adapter_ = checkpoint.adapter.tensors;
-    }
-    const auto made = take(moments, kTask);
-    if (!made.empty()) task_.restore(made);
-    stepper_.optimizer().restore(moments, state.at("optimizer_steps"));
-    best_step_ = state.at("best").at("step");
-    best_value_ = state.at("best").at("value").is_null()
-                      ? std::numeric_limits<double>::infinity()
-                      : state.at("best").at("value").get<double>();
-    validations_without_gain_ = state.at("validations_without_gain");
-    seconds_before_ = state.at("seconds");
-    trained_by_ = train::trained_by(state);
-  } catch (const nlohmann::json::exception&) {
-    throw DataError(
-        "state.json is damaged: it lacks what a training needs to go on");
-  }
-  saved_step_ = step_;
-}
 
 void Trainer::forget_best() {
   best_value_ = std::numeric_limits<double>::infinity();
@@ -184,11 +108,18 @@ StopReason Trainer::run(RunDirectory& run) {
   since_saved_.start();
   take_over(run);
   model_->train();
-  Progress progress("step", total_steps_, step_);
+  const bool timed = options_.budget > 0;
+  const auto done = [&] {
+    return timed
+               ? std::min<int64_t>(std::llround(seconds()), budget_in_seconds())
+               : step_;
+  };
+  Progress progress(timed ? "second" : "step",
+                    timed ? budget_in_seconds() : total_steps_, done());
   auto reason = StopReason::kFinished;
   while (!is_done() && reason == StopReason::kFinished) {
     advance();
-    progress.update(step_, [this] { return progress_note(); });
+    progress.update(done(), [this] { return progress_note(); });
     if (step_ % validate_every_ == 0 || is_last()) note_validation(validate());
     if (is_last()) break;
     if (due_ && !(is_saving() && options_.checkpoint_every == 0)) save();
@@ -218,6 +149,7 @@ void Trainer::advance() {
       learning_rate(options_.schedule, step_, epoch(), total_steps_);
   update(lr);
   ++step_;
+  spent_ = is_spent();
   const bool logged = step_ % options_.log_every == 0 || is_last();
   const bool validated = step_ % validate_every_ == 0;
   due_ = step_ % checkpoint_every_ == 0 ||
@@ -267,7 +199,8 @@ void Trainer::read_step() {
 }
 
 std::string Trainer::progress_note() const {
-  auto note = fmt::format("loss {:.3e}", last_.total);
+  auto note = options_.budget > 0 ? fmt::format("step {}  ", step_) : "";
+  note += fmt::format("loss {:.3e}", last_.total);
   if (std::isfinite(best_value_)) {
     note += fmt::format("  best validation {:.3e}", best_value_);
   }
@@ -341,10 +274,11 @@ void Trainer::note_validation(const LossValues& loss) {
   for (const auto& [name, value] : loss.terms) {
     terms += fmt::format("  {} {:.2e}", name, value);
   }
-  log::info("step {}/{}  epoch {}  train {:.3e}  validation {:.3e}{}  ({}){}",
-            step_, total_steps_, (step_ - 1) / steps_per_epoch_ + 1,
-            last_.total, loss.total, better ? " best" : "",
-            duration_text(seconds()), terms);
+  const auto of_all =
+      options_.budget > 0 ? "" : fmt::format("/{}", total_steps_);
+  log::info("step {}{}  epoch {}  train {:.3e}  validation {:.3e}{}  ({}){}",
+            step_, of_all, (step_ - 1) / steps_per_epoch_ + 1, last_.total,
+            loss.total, better ? " best" : "", duration_text(seconds()), terms);
   // A loss that may be negative, as minus a log likelihood, has no multiples.
   if (validations_without_gain_ != kSignsOfTrouble || best_value_ <= 0 ||
       loss.total <= kAstray * best_value_) {
@@ -382,53 +316,6 @@ void Trainer::write_metrics(const char* kind, const LossValues& loss,
   }
   line.update(extra.is_null() ? nlohmann::json::object() : extra);
   metrics_->write(line);
-}
-
-void Trainer::save() {
-  Checkpoint checkpoint;
-  checkpoint.model = copy_parameters(*model_);
-  checkpoint.best = best_.empty() ? checkpoint.model : best_;
-  put(checkpoint.optimizer, "", stepper_.optimizer().state());
-  if (full_step_) {
-    put(checkpoint.optimizer, prefix_of(options_.optimizer.kind),
-        full_step_->state());
-  }
-  put(checkpoint.optimizer, kTask, task_.state());
-  put(checkpoint.optimizer, kLearned, task_.learned());
-  if (tuning_ != nullptr) {
-    put(checkpoint.optimizer, kTuning, tuning_->state());
-    checkpoint.adapter = {
-        best_adapter_.empty() ? tuning_->adapter() : best_adapter_,
-        tuning_->metadata()};
-  }
-  checkpoint.config = config_;
-  const bool has_best = std::isfinite(best_value_);
-  checkpoint.state = {
-      {"step", step_},
-      {"epoch", epoch()},
-      {"total_steps", total_steps_},
-      {"optimizer_steps", stepper_.optimizer().steps()},
-      {"best",
-       {{"step", best_step_},
-        {"value", has_best ? nlohmann::json(best_value_) : nullptr}}},
-      {"validations_without_gain", validations_without_gain_},
-      {"seconds", seconds()},
-      {kTrainedBy, trained_by_}};
-  finish_saving();
-  saving_ = std::async(
-      std::launch::async,
-      [checkpoint = std::move(checkpoint), folder = run_->checkpoints(),
-       metrics = run_->metrics(), step = step_,
-       keep = static_cast<size_t>(options_.keep_checkpoints)] {
-        flush_to_disk(metrics);  // a resumed run keeps the lines so far
-        save_checkpoint(checkpoint_path(folder, step), checkpoint);
-        const auto all = list_checkpoints(folder);
-        for (size_t n = 0; n + keep < all.size(); ++n) {
-          remove_atomically(all[n]);
-        }
-      });
-  saved_step_ = step_;
-  since_saved_.start();
 }
 
 bool Trainer::is_saving() const {

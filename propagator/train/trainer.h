@@ -1,5 +1,6 @@
 #pragma once
 
+#include <cmath>
 #include <future>
 
 #include "propagator/core/stopwatch.h"
@@ -51,8 +52,14 @@ class Trainer {
   void advance();          // one step, with its line of metrics
   void expect_step(int64_t step);
   void update(double lr);
-  bool is_last() const { return step_ >= total_steps_ || converged(); }
+  bool is_last() const {
+    return step_ >= total_steps_ || spent_ || converged();
+  }
   bool is_done() const { return is_last() || out_of_patience(); }
+  bool is_spent() const {
+    return options_.budget > 0 && seconds() >= options_.budget;
+  }
+  int64_t budget_in_seconds() const { return std::llround(options_.budget); }
   StopReason reason_to_stop() const;  // kFinished if there is none
   bool is_full_step(int64_t step) const {
     return full_step_ && step >= options_.optimizer.adam_steps;
@@ -100,7 +107,8 @@ class Trainer {
   double seconds_before_ = 0;
   nlohmann::json trained_by_ = nlohmann::json::array();
   int64_t saved_step_ = -1;
-  bool due_ = false;  // a checkpoint, after this step
+  bool due_ = false;    // a checkpoint, after this step
+  bool spent_ = false;  // the budget of time, after this step
   Stopwatch clock_, since_saved_;
   std::future<void> saving_;
 };

@@ -312,6 +312,28 @@ TEST_F(TrainTrainer, TimeLimitLeavesACheckpoint) {
   EXPECT_EQ(newest("a").state.at("step"), trainer->step());
 }
 
+// Another end than that of a time limit: the run is over, and is validated.
+TEST_F(TrainTrainer, ASpentBudgetEndsTheTraining) {
+  options.max_steps = 1'000'000'000;
+  options.validate_every = options.max_steps;
+  options.checkpoint_every = options.max_steps;
+  options.budget = 0.3;
+  const auto trainer = make();
+  EXPECT_EQ(run(*trainer, "a"), StopReason::kEarlyStop);
+  EXPECT_GE(trainer->seconds(), 0.3);
+  EXPECT_EQ(trainer->best_step(), trainer->step());
+  // What was spent before counts.
+  const auto again = make();
+  again->restore(newest("a"));
+  EXPECT_EQ(run(*again, "a"), StopReason::kEarlyStop);
+  EXPECT_EQ(again->step(), trainer->step());
+  options.budget = again->seconds() + 0.1;
+  const auto longer = make();
+  longer->restore(newest("a"));
+  run(*longer, "a");
+  EXPECT_GT(longer->step(), trainer->step());
+}
+
 TEST_F(TrainTrainer, ARequestStopsAfterTheStepWithACheckpoint) {
   struct Impatient : Observer {
     explicit Impatient(const LineTask& line) : task(line) {}
