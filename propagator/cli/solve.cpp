@@ -13,10 +13,13 @@ void add_solve(CLI::App& app, Action& action) {
       "solve", "Solve a PDE from its text: train a network on its residual");
   verb->footer(
       "A problem is a YAML file of one screen: domain, equations, conditions.\n"
-      "Short for `train` with a model; `propagator check PROBLEM` shows what\n"
-      "was understood, and every key.\n"
+      "The rest is chosen for you, a small network in float64 that is trained\n"
+      "for three minutes (train.budget), unless you choose it: a model, an\n"
+      "optimiser, a precision. `propagator check PROBLEM` shows what was\n"
+      "understood, and every key.\n"
       "Examples:\n"
       "  propagator solve problems/reaction.yaml\n"
+      "  propagator solve mine.yaml -s train.budget=600\n"
       "  propagator solve wave --model spformer-rope --device cuda\n"
       "  propagator solve burgers -s points.per_axis=80 --name fine\n"
       "  propagator solve mine.yaml --model kan -s model.grid=8");

@@ -353,7 +353,10 @@ TaskKind reconstruct_kind() {
   kind.help = "given scattered readings of a field, what is it everywhere?";
   kind.models = helps_of(models::field_nets());
   kind.make = [](const config::Document& document) {
-    return make_solver<Reconstruct>(document, kReconstructor);
+    const bool named = document.get("recipe").has_value();
+    return make_solver<Reconstruct>(
+        document, named ? recipe_of(document) : Recipe::kNetwork,
+        kReconstructor);
   };
   kind.claims = [](const config::Document& document) {
     return has_section(document, "sensors");

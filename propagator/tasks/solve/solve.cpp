@@ -11,11 +11,22 @@ namespace propagator::tasks {
 using models::as_field_net;
 using torch::Tensor;
 
-Solve::Solve(std::unique_ptr<models::FieldNetOptions> model, int64_t variables)
-    : variables_(variables), model_options_(std::move(model)) {}
+Solve::Solve(std::unique_ptr<models::FieldNetOptions> model, Recipe recipe,
+             int64_t variables)
+    : recipe_(recipe),
+      variables_(variables),
+      model_options_(std::move(model)) {}
 
 void Solve::describe(config::Schema& s) {
   using enum config::Role;
+  s.field("recipe", recipe_,
+          {.help = "which defaults the other keys have: precise, a small "
+                   "network in float64 by Levenberg-Marquardt within "
+                   "train.budget; network, a transformer by L-BFGS, also where "
+                   "a configuration chooses network, optimiser, precision or "
+                   "steps by itself",
+           .role = kLabel,
+           .later = true});
   s.section("problem", problem_options_);
   s.section("points", point_options_);
   s.field("model.name", model_name_,
@@ -39,17 +50,7 @@ void Solve::describe(config::Schema& s) {
 }
 
 std::map<std::string, std::string> Solve::defaults() const {
-  std::map<std::string, std::string> all{
-      {"optimizer.kind", "lbfgs"}, {"train.batch", "0"},
-      {"train.epochs", "160"},     {"train.validate_every", "10"},
-      {"train.log_every", "5"},    {"train.checkpoint_every", "50"}};
-  if (variables_ < 3) return all;
-  // As many points along each of them as along two would be too many.
-  const bool three = variables_ == 3;
-  all["points.per_axis"] = three ? "13" : "7";
-  all["points.validation_per_axis"] = three ? "10" : "6";
-  all["eval.per_axis"] = three ? "31" : "11";
-  return all;
+  return defaults_of(recipe_, variables_);
 }
 
 void Solve::validate() {
@@ -248,7 +249,8 @@ TaskKind solve_kind() {
   return {.help = "given only a PDE and its conditions, what is the solution?",
           .make =
               [](const config::Document& document) {
-                return make_solver<Solve>(document, kSolver);
+                return make_solver<Solve>(document, recipe_of(document),
+                                          kSolver);
               },
           .models = solvers(),
           .files =

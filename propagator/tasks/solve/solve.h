@@ -6,6 +6,7 @@
 #include "propagator/pde/residual/residuals.h"
 #include "propagator/tasks/drawing.h"
 #include "propagator/tasks/registry.h"
+#include "propagator/tasks/solve/recipe.h"
 #include "propagator/tasks/solve/solve_conditions.h"
 #include "propagator/tasks/solve/solve_loss.h"
 #include "propagator/tasks/solve/solve_options.h"
@@ -15,7 +16,8 @@
 
 namespace propagator::tasks {
 
-// The network that solves a problem unless another is chosen.
+// The network that solves a problem unless the recipe or a configuration takes
+// another.
 inline constexpr const char* kSolver = "spformer-small";
 
 // What `predict` writes, by name.
@@ -27,8 +29,9 @@ using Quantities = std::vector<std::pair<std::string, pde::Expression>>;
 // its faces, are small in the mean square.
 class Solve : public Task, public Drawing {
  public:
-  // With defaults for so many variables.
-  Solve(std::unique_ptr<models::FieldNetOptions> model, int64_t variables);
+  // With the recipe's defaults for so many variables.
+  Solve(std::unique_ptr<models::FieldNetOptions> model, Recipe recipe,
+        int64_t variables);
 
   void describe(config::Schema& schema) override;
   std::map<std::string, std::string> defaults() const override;
@@ -147,6 +150,7 @@ class Solve : public Task, public Drawing {
   // "exact" or "reference"
   const char* truth_name() const;
 
+  Recipe recipe_;
   int64_t variables_;  // as its defaults are for
   ProblemOptions problem_options_;
   PointOptions point_options_;
@@ -168,16 +172,20 @@ class Solve : public Task, public Drawing {
   SolvePoints points_;
 };
 
-// A task of a problem, with the network that the document names.
+// A task of a problem, with the network that the document names, or else the
+// recipe, or else `otherwise`.
 template <class T>
 std::unique_ptr<Task> make_solver(const config::Document& document,
-                                  const char* otherwise) {
-  const auto domain =
-      config::items_of(document.get("problem.domain").value_or(""));
+                                  Recipe recipe, const char* otherwise) {
+  const auto variables =
+      std::ssize(config::items_of(document.get("problem.domain").value_or("")));
+  const auto defaults = defaults_of(recipe, variables);
+  const auto network = defaults.find("model.name");
   return std::make_unique<T>(
-      find_kind(models::field_nets(), document, "model.name", otherwise)
+      find_kind(models::field_nets(), document, "model.name",
+                network == defaults.end() ? otherwise : network->second)
           .options(),
-      std::ssize(domain));
+      recipe, variables);
 }
 
 TaskKind solve_kind();

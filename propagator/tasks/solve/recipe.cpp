@@ -1,0 +1,74 @@
+#include "propagator/tasks/solve/recipe.h"
+
+#include <algorithm>
+
+namespace propagator::tasks {
+namespace {
+
+using Defaults = std::map<std::string, std::string>;
+
+// Beginnings of keys; who sets one has another recipe in mind.
+constexpr const char* kOwnChoices[] = {
+    "model.",      "optimizer.",      "schedule.",           "lbfgs.",
+    "broyden.",    "precision",       "derivatives",         "train.epochs",
+    "train.batch", "train.max_steps", "levenberg_marquardt."};
+
+Defaults network_defaults(int64_t variables) {
+  Defaults all{{"optimizer.kind", "lbfgs"}, {"train.batch", "0"},
+               {"train.epochs", "160"},     {"train.validate_every", "10"},
+               {"train.log_every", "5"},    {"train.checkpoint_every", "50"}};
+  if (variables < 3) return all;
+  // As many points along each of them as along two would be too many.
+  const bool three = variables == 3;
+  all["points.per_axis"] = three ? "13" : "7";
+  all["points.validation_per_axis"] = three ? "10" : "6";
+  all["eval.per_axis"] = three ? "31" : "11";
+  return all;
+}
+
+// Two or three points for each parameter of the network: a network that has
+// fewer may be anything between them.
+Defaults precise_defaults(int64_t variables) {
+  auto all = network_defaults(variables);
+  const Defaults precise{{"precision", "fp64"},
+                         {"model.name", "pinn"},
+                         {"model.width", "20"},
+                         {"model.layers", "3"},
+                         {"hard_constraints", "faces"},
+                         {"optimizer.kind", "levenberg_marquardt"},
+                         {"optimizer.adam_steps", "200"},
+                         {"points.resample_every", "1"},
+                         {"train.epochs", "100000"},
+                         {"train.budget", "180"},
+                         {"train.validate_every", "20"},
+                         {"train.log_every", "10"},
+                         {"train.checkpoint_every", "200"}};
+  for (const auto& [key, value] : precise) all[key] = value;
+  if (variables == 1) all["points.per_axis"] = "400";
+  if (variables == 2) all["points.per_axis"] = "51";
+  if (variables == 3) all["points.per_axis"] = "15";
+  return all;
+}
+
+}  // namespace
+
+Recipe recipe_of(const config::Document& document) {
+  if (const auto named = document.get("recipe")) {
+    return *named == config::name_of(Recipe::kPrecise) ? Recipe::kPrecise
+                                                       : Recipe::kNetwork;
+  }
+  const bool chooses =
+      std::ranges::any_of(document.entries(), [](const auto& entry) {
+        return std::ranges::any_of(kOwnChoices, [&](const char* key) {
+          return entry.first.starts_with(key);
+        });
+      });
+  return chooses ? Recipe::kNetwork : Recipe::kPrecise;
+}
+
+Defaults defaults_of(Recipe recipe, int64_t variables) {
+  return recipe == Recipe::kPrecise ? precise_defaults(variables)
+                                    : network_defaults(variables);
+}
+
+}  // namespace propagator::tasks

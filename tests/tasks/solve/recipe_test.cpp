@@ -1,0 +1,81 @@
+#include "propagator/tasks/solve/recipe.h"
+
+#include <torch/utils.h>
+
+#include "propagator/run/experiment.h"
+#include "testing.h"
+
+namespace propagator::tasks {
+namespace {
+
+constexpr const char* kRod =
+    "task: solve\nproblem:\n"
+    "  domain: ['x in [0, 1]', 't in [0, 1]']\n  fields: u\n"
+    "  equations: u_t = 0.1*u_xx\n"
+    "  conditions: ['at t=0: u = sin(pi*x)', 'on boundary: u = 0']\n";
+
+config::Document rod(const std::string& more = "") {
+  return config::Document::from_text(kRod + more, "test");
+}
+
+std::string value(const run::Experiment& experiment, const char* key) {
+  return experiment.schema().find(key)->get();
+}
+
+TEST(TasksSolveRecipe, AProblemAloneIsSolvedToManyDigits) {
+  const run::Experiment experiment(rod());
+  for (const auto& [key, expected] :
+       {std::pair("recipe", "precise"), std::pair("precision", "fp64"),
+        std::pair("model.name", "pinn"), std::pair("model.width", "20"),
+        std::pair("hard_constraints", "faces"),
+        std::pair("optimizer.kind", "levenberg_marquardt"),
+        std::pair("train.budget", "180")}) {
+    EXPECT_EQ(value(experiment, key), expected) << key;
+  }
+}
+
+TEST(TasksSolveRecipe, WhoChoosesAPartChoosesTheRest) {
+  for (const char* chosen :
+       {"model: {name: kan}\n", "optimizer: {kind: adam}\n",
+        "precision: fp32\n", "train: {epochs: 5}\n", "lbfgs: {history: 5}\n"}) {
+    EXPECT_EQ(recipe_of(rod(chosen)), Recipe::kNetwork) << chosen;
+  }
+  // Points, time, tests and names go with either.
+  for (const char* chosen :
+       {"train: {budget: 5}\n", "points: {per_axis: 9}\n", "name: rod\n",
+        "train: {checkpoint_every: 9}\n", "eval: {per_axis: 20}\n"}) {
+    EXPECT_EQ(recipe_of(rod(chosen)), Recipe::kPrecise) << chosen;
+  }
+  const run::Experiment named(
+      rod("recipe: precise\nmodel: {width: 12}\ntrain: {epochs: 7}\n"));
+  EXPECT_EQ(value(named, "optimizer.kind"), "levenberg_marquardt");
+  EXPECT_EQ(value(named, "model.width"), "12");
+  EXPECT_EQ(value(named, "train.epochs"), "7");
+  const run::Experiment network(rod("recipe: network\n"));
+  EXPECT_EQ(value(network, "model.name"), "spformer-small");
+  EXPECT_EQ(value(network, "precision"), "fp32");
+  EXPECT_THROW(run::Experiment(rod("recipe: best\n")), ConfigError);
+}
+
+// A run keeps all keys as they were resolved: it opens whatever is usual later.
+TEST(TasksSolveRecipe, WhatIsStoredReadsBackTheSame) {
+  for (const char* chosen : {"", "recipe: network\n"}) {
+    const run::Experiment experiment(rod(chosen));
+    const run::Experiment again(
+        config::Document::from_text(experiment.yaml(), "stored"));
+    EXPECT_EQ(again.yaml(), experiment.yaml());
+    EXPECT_EQ(again.hash(), experiment.hash());
+  }
+}
+
+// Rebuilding fields from readings has its own defaults.
+TEST(TasksSolveRecipe, ReconstructTakesItWhereItIsNamed) {
+  auto document = rod();
+  document.set("task", "reconstruct", "test");
+  document.set("problem.exact", "u = sin(pi*x)*exp(-0.1*pi^2*t)", "test");
+  const run::Experiment usual(document);
+  EXPECT_EQ(value(usual, "recipe"), "network");
+}
+
+}  // namespace
+}  // namespace propagator::tasks
