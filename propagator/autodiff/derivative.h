@@ -15,6 +15,11 @@ struct Symbols {
   std::vector<std::string> variables, fields;
   std::map<std::string, double> constants;
   std::vector<std::string> unknowns = {};  // numbers that are to be found
+  // Names of formulas of variables, constants and unknowns, and their texts.
+  std::map<std::string, std::string> coefficients = {};
+  // psi: its parts are the fields psi_re and psi_im.
+  std::vector<std::string> complex_fields = {};
+  std::string time = {};  // a variable; of no name: t, or else time
 };
 
 // ∂^α of a field, α being `orders`, one for each variable; all zeros is the

@@ -6,6 +6,7 @@
 #include <cmath>
 #include <stdexcept>
 
+#include "propagator/autodiff/jet_choice.h"
 #include "propagator/pde/text/expression_node.h"
 #include "propagator/pde/text/second_order_sum.h"
 
@@ -53,6 +54,23 @@ Jet evaluated_power(const Node& node, const Environment& environment) {
   return exp(y * log(evaluated(base, environment)));
 }
 
+Jet evaluated_choice(const Node& node, const Environment& environment) {
+  const auto child = [&](size_t n) {
+    return evaluated(*node.children[n], environment);
+  };
+  const auto a = child(0), b = child(1);
+  switch (node.kind) {
+    case Node::Kind::kMaximum:
+      return autodiff::choose(b.value() <= a.value(), a, b);
+    case Node::Kind::kMinimum:
+      return autodiff::choose(a.value() <= b.value(), a, b);
+    default:
+      return autodiff::choose(
+          node.strict ? a.value() < b.value() : a.value() <= b.value(),
+          child(2), child(3));
+  }
+}
+
 // Of anything but a number, which the node above takes as a double: a tensor
 // of it would have to know the type and device of the others.
 Jet evaluated(const Node& node, const Environment& environment) {
@@ -88,6 +106,10 @@ Jet evaluated(const Node& node, const Environment& environment) {
     case Node::Kind::kFunction:
       return entry(node.function)
           .jet(evaluated(*node.children[0], environment));
+    case Node::Kind::kMaximum:
+    case Node::Kind::kMinimum:
+    case Node::Kind::kChoice:
+      return evaluated_choice(node, environment);
     case Node::Kind::kNumber:
       break;
   }
@@ -149,6 +171,32 @@ Expression Expression::parse_equation(const std::string& text,
                                       const Symbols& symbols, Part part) {
   return {parse_tree(text, part.from, part.to, /*equation=*/true, symbols),
           std::make_shared<const Symbols>(symbols)};
+}
+
+std::vector<Expression> Expression::read(const std::string& text,
+                                         const Symbols& symbols, Part part,
+                                         bool equation) {
+  const auto shared = std::make_shared<const Symbols>(symbols);
+  std::vector<Expression> parts;
+  for (auto& root :
+       pde::parse_parts(text, part.from, part.to, equation, symbols)) {
+    parts.push_back({std::move(root), shared});
+  }
+  return parts;
+}
+
+std::vector<Expression> Expression::parse_parts(const std::string& text,
+                                                const Symbols& symbols,
+                                                Part part) {
+  return read(text, symbols, part, /*equation=*/false);
+}
+
+std::vector<Expression> Expression::parse_equations(const std::string& text,
+                                                    const Symbols& symbols,
+                                                    Part part) {
+  auto parts = read(text, symbols, part, /*equation=*/true);
+  if (parts.size() == 2 && parts[0].constant() == 0) parts.erase(parts.begin());
+  return parts;
 }
 
 Jet Expression::evaluate(const Environment& environment) const {
@@ -220,9 +268,13 @@ std::optional<std::map<Derivative, double>> Expression::factors_of_order(
 bool Expression::has_corners() const {
   bool found = false;
   for_each_node(*root_, [&found](const Node& node) {
-    found |=
-        node.kind == Node::Kind::kFunction &&
-        (node.function == Function::kAbs || node.function == Function::kSign);
+    const bool steps = node.function == Function::kAbs ||
+                       node.function == Function::kSign ||
+                       node.function == Function::kHeaviside;
+    found |= (node.kind == Node::Kind::kFunction && steps) ||
+             node.kind == Node::Kind::kMaximum ||
+             node.kind == Node::Kind::kMinimum ||
+             node.kind == Node::Kind::kChoice;
   });
   return found;
 }

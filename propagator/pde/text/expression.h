@@ -29,9 +29,13 @@ struct Part {
 // A formula of variables, fields and their derivatives, as an immutable tree:
 //   numbers 1 .5 1e-3, names, + - * / ^ (or **, from the right and before a
 //   sign: -x^2 = -(x^2)), brackets, and one of sin cos tan exp log sqrt tanh
-//   sinh cosh abs sign of an argument in brackets;
+//   sinh cosh atan erf abs sign heaviside of an argument in brackets;
 //   derivatives u_xx, u_xt, and d(f, x) or d(f, x, n) of any formula f, which
-//   product and chain rule expand into those of fields.
+//   product and chain rule expand into those of fields;
+//   max(a, b), min(a, b), and if(a < b, f, g), f where a < b and g elsewhere;
+//   grad(f), a vector of derivatives by the variables of space, div(…) of a
+//   vector, laplacian(f), dot(…, …), (f, g), a vector of these;
+//   the complex unit i, re im conj abs, where there are complex fields.
 // Sums and products are flat, with their numbers folded into one, so that
 // what prints the same is the same tree.
 class Expression {
@@ -44,6 +48,14 @@ class Expression {
   // a − b of an equation `a = b`; without a `=`, the whole is the residual.
   static Expression parse_equation(const std::string& text,
                                    const Symbols& symbols, Part part = {});
+  // The same of complex ones: the real part and, unless it is 0, the imaginary
+  // one. Of an equation neither is 0, if not both are.
+  static std::vector<Expression> parse_parts(const std::string& text,
+                                             const Symbols& symbols,
+                                             Part part = {});
+  static std::vector<Expression> parse_equations(const std::string& text,
+                                                 const Symbols& symbols,
+                                                 Part part = {});
 
   // A number alone has the layout and shape of the first variable.
   Jet evaluate(const Environment& environment) const;
@@ -67,7 +79,7 @@ class Expression {
   // Those that appear themselves, not as what a field depends on.
   std::set<int64_t> variables() const;
   std::set<int64_t> unknowns() const;
-  // Whether it has a function that is not smooth: abs or sign.
+  // Whether it has a function that is not smooth, as abs, max or if.
   bool has_corners() const;
   // Of what it takes a square root, or a power that is not whole.
   std::vector<Expression> under_roots() const;
@@ -84,9 +96,16 @@ class Expression {
  private:
   Expression(std::shared_ptr<const Node> root,
              std::shared_ptr<const Symbols> symbols);
+  static std::vector<Expression> read(const std::string& text,
+                                      const Symbols& symbols, Part part,
+                                      bool equation);
 
   std::shared_ptr<const Node> root_;
   std::shared_ptr<const Symbols> symbols_;
 };
+
+// Which variable is time: the declared one, or that named t, or else time; -1
+// if there is none.
+int64_t time_of(const Symbols& symbols);
 
 }  // namespace propagator::pde

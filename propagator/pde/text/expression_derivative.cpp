@@ -1,3 +1,5 @@
+#include <numbers>
+
 #include "propagator/pde/text/expression_node.h"
 
 namespace propagator::pde {
@@ -30,7 +32,13 @@ NodePtr slope(Function function, const NodePtr& x) {
     case Function::kAbs:
       return call(Function::kSign, x);
     case Function::kSign:
+    case Function::kHeaviside:
       return number(0);
+    case Function::kAtan:
+      return reciprocal(sum({number(1), power(x, number(2))}));
+    case Function::kErf:
+      return product({number(2 * std::numbers::inv_sqrtpi),
+                      call(Function::kExp, negative(power(x, number(2))))});
   }
   return number(0);
 }
@@ -61,6 +69,23 @@ NodePtr of_power(const NodePtr& node, int64_t by) {
         product({node, call(Function::kLog, base), exponent_slope}));
   }
   return sum(terms);
+}
+
+// That of the side which it is; of the first where both are equal.
+NodePtr of_choice(const Node& node, int64_t by) {
+  const auto slope_of = [&](size_t child) {
+    return differentiate(node.children[child], by);
+  };
+  const auto& a = node.children[0];
+  const auto& b = node.children[1];
+  switch (node.kind) {
+    case Node::Kind::kMaximum:
+      return choice(b, /*strict=*/false, a, slope_of(0), slope_of(1));
+    case Node::Kind::kMinimum:
+      return choice(a, /*strict=*/false, b, slope_of(0), slope_of(1));
+    default:
+      return choice(a, node.strict, b, slope_of(2), slope_of(3));
+  }
 }
 
 }  // namespace
@@ -97,6 +122,10 @@ NodePtr differentiate(const NodePtr& node, int64_t by) {
       if (inner->is_number(0)) return inner;
       return product({slope(node->function, node->children[0]), inner});
     }
+    case Node::Kind::kMaximum:
+    case Node::Kind::kMinimum:
+    case Node::Kind::kChoice:
+      return of_choice(*node, by);
   }
   return number(0);
 }

@@ -8,18 +8,6 @@
 namespace propagator::pde {
 namespace {
 
-double sign_of(double x) { return x > 0 ? 1 : x < 0 ? -1 : 0; }
-
-// A step: its derivatives are zero, also at 0.
-Jet sign(const Jet& x) {
-  const auto value = x.value();
-  std::vector<torch::Tensor> f{torch::sign(value)};
-  for (int64_t j = 1; j <= x.layout().order(); ++j) {
-    f.push_back(torch::zeros_like(value));
-  }
-  return compose(x, f);
-}
-
 double finite(double value, const std::string& what) {
   if (!std::isfinite(value)) {
     throw FoldingError(what + " has no finite value");
@@ -36,34 +24,6 @@ NodePtr with_children(Node::Kind kind, std::vector<NodePtr> children) {
 }
 
 }  // namespace
-
-const std::array<FunctionEntry, 11>& functions() {
-  using F = Function;
-  static const std::array<FunctionEntry, 11> all = {{
-      {F::kSin, "sin", std::sin, autodiff::sin},
-      {F::kCos, "cos", std::cos, autodiff::cos},
-      {F::kTan, "tan", std::tan, autodiff::tan},
-      {F::kExp, "exp", std::exp, autodiff::exp},
-      {F::kLog, "log", std::log, autodiff::log},
-      {F::kSqrt, "sqrt", std::sqrt, autodiff::sqrt},
-      {F::kTanh, "tanh", std::tanh, autodiff::tanh},
-      {F::kSinh, "sinh", std::sinh, autodiff::sinh},
-      {F::kCosh, "cosh", std::cosh, autodiff::cosh},
-      {F::kAbs, "abs", std::fabs, autodiff::abs},
-      {F::kSign, "sign", sign_of, sign},
-  }};
-  return all;
-}
-
-const FunctionEntry& entry(Function function) {
-  return functions().at(static_cast<size_t>(function));
-}
-
-const FunctionEntry* find_function(std::string_view name) {
-  const auto found = std::ranges::find_if(
-      functions(), [name](const auto& known) { return known.name == name; });
-  return found == functions().end() ? nullptr : &*found;
-}
 
 bool is_whole(double value) { return value == std::floor(value); }
 
@@ -187,6 +147,35 @@ NodePtr call(Function function, const NodePtr& argument) {
   return std::make_shared<const Node>(std::move(node));
 }
 
+NodePtr maximum(const NodePtr& a, const NodePtr& b) {
+  if (a->is_number() && b->is_number()) {
+    return number(std::max(a->number, b->number));
+  }
+  return with_children(Node::Kind::kMaximum, {a, b});
+}
+
+NodePtr minimum(const NodePtr& a, const NodePtr& b) {
+  if (a->is_number() && b->is_number()) {
+    return number(std::min(a->number, b->number));
+  }
+  return with_children(Node::Kind::kMinimum, {a, b});
+}
+
+NodePtr choice(const NodePtr& left, bool strict, const NodePtr& right,
+               const NodePtr& then, const NodePtr& otherwise) {
+  if (left->is_number() && right->is_number()) {
+    const bool holds =
+        strict ? left->number < right->number : left->number <= right->number;
+    return holds ? then : otherwise;
+  }
+  // As most derivatives of steps are: zero on both sides.
+  if (then->is_number() && otherwise->is_number(then->number)) return then;
+  auto node =
+      *with_children(Node::Kind::kChoice, {left, right, then, otherwise});
+  node.strict = strict;
+  return std::make_shared<const Node>(std::move(node));
+}
+
 NodePtr replaced(const NodePtr& node, const Replacement& replacement) {
   if (auto other = replacement(*node)) return other;
   std::vector<NodePtr> children;
@@ -202,6 +191,13 @@ NodePtr replaced(const NodePtr& node, const Replacement& replacement) {
       return power(children[0], children[1]);
     case Node::Kind::kFunction:
       return call(node->function, children[0]);
+    case Node::Kind::kMaximum:
+      return maximum(children[0], children[1]);
+    case Node::Kind::kMinimum:
+      return minimum(children[0], children[1]);
+    case Node::Kind::kChoice:
+      return choice(children[0], node->strict, children[1], children[2],
+                    children[3]);
     case Node::Kind::kField:
     case Node::Kind::kSecondOrderSum:
     case Node::Kind::kVariable:
@@ -216,7 +212,7 @@ bool same(const Node& a, const Node& b) {
   if (&a == &b) return true;
   if (a.kind != b.kind || a.size != b.size || a.number != b.number ||
       a.variable != b.variable || a.derivative != b.derivative ||
-      a.function != b.function) {
+      a.function != b.function || a.strict != b.strict) {
     return false;
   }
   return std::ranges::equal(

@@ -31,7 +31,10 @@ enum class Function {
   kSinh,
   kCosh,
   kAbs,
-  kSign
+  kSign,
+  kHeaviside,
+  kAtan,
+  kErf
 };
 
 struct FunctionEntry {
@@ -40,7 +43,7 @@ struct FunctionEntry {
   double (*value)(double);
   Jet (*jet)(const Jet&);
 };
-const std::array<FunctionEntry, 11>& functions();
+const std::array<FunctionEntry, 14>& functions();
 const FunctionEntry& entry(Function function);
 const FunctionEntry* find_function(std::string_view name);
 
@@ -58,7 +61,10 @@ struct Node {
     kSum,
     kProduct,
     kPower,
-    kFunction
+    kFunction,
+    kMaximum,
+    kMinimum,
+    kChoice
   };
 
   Kind kind = Kind::kNumber;
@@ -66,8 +72,11 @@ struct Node {
   int64_t variable = 0;   // or which unknown
   Derivative derivative;  // of a field; of a sum of them the field alone
   Function function = Function::kSin;
-  std::vector<NodePtr> children;  // terms, factors, (base, exponent), argument
-  size_t size = 1;                // nodes of the whole tree
+  bool strict = false;  // of a choice: < in place of <=
+  // Terms, factors, (base, exponent), argument, the two of a maximum; of a
+  // choice what is compared, and what it is where that holds and elsewhere.
+  std::vector<NodePtr> children;
+  size_t size = 1;  // nodes of the whole tree
 
   bool is_number() const { return kind == Kind::kNumber; }
   bool is_number(double value) const { return is_number() && number == value; }
@@ -88,6 +97,11 @@ NodePtr sum(const std::vector<NodePtr>& terms);
 NodePtr product(const std::vector<NodePtr>& factors);
 NodePtr power(const NodePtr& base, const NodePtr& exponent);
 NodePtr call(Function function, const NodePtr& argument);
+NodePtr maximum(const NodePtr& a, const NodePtr& b);
+NodePtr minimum(const NodePtr& a, const NodePtr& b);
+// `then` where left <= right, or left < right if `strict`, else `otherwise`.
+NodePtr choice(const NodePtr& left, bool strict, const NodePtr& right,
+               const NodePtr& then, const NodePtr& otherwise);
 
 inline NodePtr negative(const NodePtr& x) { return product({number(-1), x}); }
 inline NodePtr reciprocal(const NodePtr& x) { return power(x, number(-1)); }
@@ -103,8 +117,13 @@ NodePtr differentiate(const NodePtr& node, int64_t by);
 bool same(const Node& a, const Node& b);
 std::string print(const Node& node, const Symbols& symbols);
 
-// A line's tree; `equation` says whether one `=` may stand in it.
+// A line's tree; `equation` says whether one `=` may stand in it. SyntaxError
+// of one that is complex.
 NodePtr parse_tree(const std::string& text, size_t from, size_t to,
                    bool equation, const Symbols& symbols);
+// Its real part and, if it is complex, its imaginary one.
+std::vector<NodePtr> parse_parts(const std::string& text, size_t from,
+                                 size_t to, bool equation,
+                                 const Symbols& symbols);
 
 }  // namespace propagator::pde

@@ -83,6 +83,20 @@ class Printer {
         return {fmt::format("{}({})", entry(node.function).name,
                             print(node.children[0]).text),
                 Level::kAtom};
+      case Node::Kind::kMaximum:
+        return {fmt::format("max({}, {})", print(node.children[0]).text,
+                            print(node.children[1]).text),
+                Level::kAtom};
+      case Node::Kind::kMinimum:
+        return {fmt::format("min({}, {})", print(node.children[0]).text,
+                            print(node.children[1]).text),
+                Level::kAtom};
+      case Node::Kind::kChoice:
+        return {fmt::format(
+                    "if({} {} {}, {}, {})", print(node.children[0]).text,
+                    node.strict ? "<" : "<=", print(node.children[1]).text,
+                    print(node.children[2]).text, print(node.children[3]).text),
+                Level::kAtom};
     }
     return {};
   }

@@ -47,6 +47,10 @@ class Tokenizer {
     if (c == '*' && peek(at_ + 1) == '*') {
       return {Token::Kind::kSymbol, "^", at_, 2};
     }
+    if (c == '<' || c == '>') {
+      const size_t length = peek(at_ + 1) == '=' ? 2 : 1;
+      return {Token::Kind::kSymbol, text_.substr(at_, length), at_, length};
+    }
     if (std::string_view("+-*/^()[],=:").find(c) != std::string_view::npos) {
       return {Token::Kind::kSymbol, std::string(1, c), at_, 1};
     }
@@ -118,19 +122,22 @@ class Tokenizer {
     const auto character = text_.substr(at_, length);
     std::string hint =
         "the text may have names, numbers, + - * / ^ ( ) , and =";
-    for (const auto& [sign, instead] : {std::pair{"×", "*"},
-                                        {"·", "*"},
-                                        {"−", "-"},
-                                        {"–", "-"},
-                                        {"÷", "/"},
-                                        {"²", "^2"},
-                                        {"³", "^3"},
-                                        {"√", "sqrt(…)"},
-                                        {"∂", "u_x or d(u, x)"},
-                                        {"∇", "u_x or d(u, x)"},
-                                        {"{", "("},
-                                        {"}", ")"},
-                                        {";", ","}}) {
+    for (const auto& [sign, instead] :
+         {std::pair{"×", "*"},
+          {"·", "*"},
+          {"−", "-"},
+          {"–", "-"},
+          {"÷", "/"},
+          {"²", "^2"},
+          {"³", "^3"},
+          {"√", "sqrt(…)"},
+          {"≤", "<="},
+          {"≥", ">="},
+          {"∂", "u_x or d(u, x)"},
+          {"∇", "grad(u), div(…) or laplacian(u)"},
+          {"{", "("},
+          {"}", ")"},
+          {";", ","}}) {
       if (character == sign) hint = fmt::format("write {}", instead);
     }
     // Some look just like what should be written.

@@ -7,7 +7,7 @@
 #include <regex>
 
 #include "propagator/core/config.h"
-#include "propagator/pde/text/expression_node.h"
+#include "propagator/pde/text/expression_operators.h"
 #include "propagator/pde/text/syntax_error.h"
 
 namespace propagator::pde {
@@ -15,6 +15,13 @@ namespace {
 
 bool contains(const std::vector<std::string>& names, const std::string& name) {
   return std::ranges::find(names, name) != names.end();
+}
+
+// With complex fields beside their parts.
+Symbols with_whole_fields(Symbols symbols) {
+  symbols.fields.insert(symbols.fields.end(), symbols.complex_fields.begin(),
+                        symbols.complex_fields.end());
+  return symbols;
 }
 
 // Any short name is near to any other: it suggests nothing.
@@ -95,13 +102,17 @@ void fail_as_quotient(const std::string& text, const Token& name,
 }
 
 void fail_unknown_name(const std::string& text, const Token& name,
-                       const Symbols& symbols) {
+                       const Symbols& own) {
+  const auto symbols = with_whole_fields(own);
   fail_as_quotient(text, name, symbols);
   fail_as_derivative(text, name, symbols);
   std::vector<std::string> known = symbols.variables;
   known.insert(known.end(), symbols.fields.begin(), symbols.fields.end());
   for (const auto& [constant, value] : symbols.constants) {
     known.push_back(constant);
+  }
+  for (const auto& [coefficient, formula] : symbols.coefficients) {
+    known.push_back(coefficient);
   }
   known.push_back("pi");
   const auto value =
@@ -112,17 +123,19 @@ void fail_unknown_name(const std::string& text, const Token& name,
                   name.text),
       text, name.at, name.length,
       may_be_imaginary
-          ? "fields are real: write the real and the imaginary part as two "
-            "fields, with an equation for each; or, if it is a number, " +
+          ? "declare a complex field, as fields: complex psi, where i is the "
+            "imaginary unit; or, if it is a number, " +
                 value
           : suggestion(name.text, known, value));
 }
 
 void fail_unknown_function(const std::string& text, const Token& name,
-                           const Symbols& symbols) {
+                           const Symbols& own) {
+  const auto symbols = with_whole_fields(own);
   const auto& word = name.text;
   std::string sentence, hint;
   if (contains(symbols.variables, word) || symbols.constants.contains(word) ||
+      symbols.coefficients.contains(word) || contains(symbols.unknowns, word) ||
       word == "pi" || word == "e") {
     sentence = fmt::format("{} is a number, not a function", word);
     hint = fmt::format("write {}*(…)", word);
@@ -134,6 +147,7 @@ void fail_unknown_function(const std::string& text, const Token& name,
   } else {
     std::vector<std::string> known{"d"};
     for (const auto& function : functions()) known.push_back(function.name);
+    for (const auto& operation : operator_names()) known.push_back(operation);
     sentence = fmt::format("unknown function '{}'", word);
     hint =
         suggestion(word, known,

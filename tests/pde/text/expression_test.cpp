@@ -95,6 +95,8 @@ TEST(PdeExpression, EveryFunctionHasItsClosedForm) {
   close("cosh(x)", std::cosh(x));
   close("abs(t)", std::abs(t));
   close("sign(t)", -1);
+  close("atan(2*x)", std::atan(2 * x));
+  close("erf(x)", std::erf(x));
   close("x^2.5", std::pow(x, 2.5));
   close("x^t", std::pow(x, t));
   close("3^t", std::pow(3, t));
@@ -272,8 +274,9 @@ TEST(PdeExpression, SymbolicDerivativesAgreeWithDifferences) {
   for (const std::string text :
        {"sin(x*t)", "cos(u)", "tan(x + t)", "exp(-x^2*t)", "log(x + t^2)",
         "sqrt(1 + u^2)", "tanh(3*u)", "sinh(x*u)", "cosh(u - t)",
-        "abs(x - 2*t)", "x^t", "3^(x*t)", "(1 + u^2)^(x + t)", "x^2.5/t^3",
-        "u*u_x + u_xt^2", "1/(1 + exp(-u/x))", "sign(x)*x*t"}) {
+        "abs(x - 2*t)", "atan(3*u)", "erf(x*u)", "x^t", "3^(x*t)",
+        "(1 + u^2)^(x + t)", "x^2.5/t^3", "u*u_x + u_xt^2", "1/(1 + exp(-u/x))",
+        "sign(x)*x*t"}) {
     const auto f = parse(text);
     const auto by_x = parse("d(" + text + ", x)");
     const auto by_t = parse("d(" + text + ", t)");
@@ -312,6 +315,28 @@ TEST(PdeExpression, MovingPointsGiveTheDerivativesOfAFormula) {
   EXPECT_TRUE(
       near(row(0, 3) * 6, -pi * pi * pi * torch::cos(pi * x) * c + 6, close));
   EXPECT_TRUE(near(row(1, 2) * 2, -4 * pi * pi * s * c, close));
+}
+
+TEST(PdeExpression, JetsOfEveryFunctionHaveItsSymbolicDerivatives) {
+  const autodiff::JetLayout layout({4});
+  const auto points = testing::random({6, 2}, "expression/jets").abs();
+  const auto along_x = torch::tensor({{1.0, 0.0}}, torch::kFloat64);
+  const auto moving =
+      autodiff::coordinates(Jet::moving(points, along_x, layout));
+  const auto still = autodiff::coordinates(Jet::constant(points));
+  for (const auto& function : functions()) {
+    auto formula = parse(std::string(function.name) + "(0.1 + x*t)");
+    const auto jet = formula.evaluate({moving, {}});
+    double factorial = 1;
+    for (int64_t k = 0; k <= 4; ++k) {
+      EXPECT_TRUE(near(jet.rows()[k] * factorial,
+                       formula.evaluate({still, {}}).value().expand({6}),
+                       {1e-11, 1e-11}))
+          << function.name << ", order " << k;
+      formula = formula.derivative(0);
+      factorial *= static_cast<double>(k + 1);
+    }
+  }
 }
 
 TEST(PdeExpression, WholePowersAreSafeAtZero) {

@@ -147,7 +147,7 @@ TEST(PdeProblemError, TheImaginaryUnit) {
   text.equations = {"i*u_t = u_xx"};
   const auto found = complaint(text);
   EXPECT_NE(found.what.find("unknown name 'i'"), std::string::npos);
-  EXPECT_NE(found.hint.find("the real and the imaginary part as two fields"),
+  EXPECT_NE(found.hint.find("as fields: complex psi"),
             std::string::npos)
       << found.hint;
 }
