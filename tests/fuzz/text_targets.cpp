@@ -61,15 +61,18 @@ void expect_same_formula(const pde::Expression& formula,
 
 void read_expression(const std::string& bytes) {
   static const pde::Symbols symbols{.variables = {"x", "t", "yy"},
-                                    .fields = {"u", "v"},
-                                    .constants = {{"c", 2}}};
-  const auto formula = pde::Expression::parse_equation(bytes, symbols);
-  expect_same_formula(formula, symbols);
-  formula.derivatives();
-  formula.under_roots();
-  formula.factors_of_order(2);
-  expect_same_formula(formula.without(formula.derivatives()), symbols);
-  expect_same_formula(formula.derivative(0), symbols);
+                                    .fields = {"u", "v", "w_re", "w_im"},
+                                    .constants = {{"c", 2}},
+                                    .coefficients = {{"k", "1 + sin(x)*yy"}},
+                                    .complex_fields = {"w"}};
+  for (const auto& formula : pde::Expression::parse_equations(bytes, symbols)) {
+    expect_same_formula(formula, symbols);
+    formula.derivatives();
+    formula.under_roots();
+    formula.factors_of_order(2);
+    expect_same_formula(formula.without(formula.derivatives()), symbols);
+    expect_same_formula(formula.derivative(0), symbols);
+  }
 }
 
 // The lists of a problem, a line for an item and an empty line between lists.
@@ -77,10 +80,12 @@ pde::ProblemText problem_of(const std::string& bytes) {
   pde::ProblemText text;
   std::istringstream lines(bytes);
   std::string line;
-  for (auto* list : {&text.domain, &text.fields, &text.parameters,
-                     &text.equations, &text.conditions, &text.exact}) {
+  for (auto* list :
+       {&text.domain, &text.fields, &text.parameters, &text.equations,
+        &text.conditions, &text.exact, &text.coefficients}) {
     while (std::getline(lines, line) && !line.empty()) list->push_back(line);
   }
+  std::getline(lines, text.time);
   return text;
 }
 
@@ -177,7 +182,7 @@ std::vector<std::string> problem_seeds(const fs::path& source) {
     const auto document = config::Document::from_file(path);
     std::string seed;
     for (const char* list : {"domain", "fields", "parameters", "equations",
-                             "conditions", "exact"}) {
+                             "conditions", "exact", "coefficients", "time"}) {
       const auto lines = lines_of(document, list);
       seed += lines.empty() ? "\n" : lines + "\n\n";
     }
@@ -192,7 +197,10 @@ std::vector<std::string> expression_seeds() {
           "v_xt = -c^2*sin(pi*x)*exp(-t**2/2) + 1e-3",
           "d(d(u^2, x), t, 2) + abs(v)*sign(u)/sqrt(1 + x^2)",
           "tanh(sinh(log(cosh(tan(cos(yy) + 2.5) + e)))) - u_xxyyyy",
-          "((x + 1)*(t - 1)/(yy))^-2^x"};
+          "((x + 1)*(t - 1)/(yy))^-2^x",
+          "div(k*grad(u)) - dot((v, 2), grad(v)) + laplacian(u)",
+          "if(x <= 0.5, max(u, k), min(v, 0)) + heaviside(t - 1)",
+          "i*w_t + conj(w_xx) + abs(w)^2*w/exp(i*x) - re(w)"};
 }
 
 }  // namespace

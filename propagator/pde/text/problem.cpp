@@ -215,15 +215,6 @@ Problem Problem::parse(const ProblemText& text, Posed posed) {
   return problem;
 }
 
-int64_t Problem::time() const {
-  const auto& names = symbols.variables;
-  for (const char* name : {"t", "time"}) {
-    const auto found = std::ranges::find(names, name);
-    if (found != names.end()) return found - names.begin();
-  }
-  return -1;
-}
-
 std::set<Derivative> Condition::derivatives() const {
   return is_periodic() ? std::set(matched.begin(), matched.end())
                        : residual.derivatives();

@@ -21,8 +21,11 @@ using autodiff::DerivativePlan;
 //               on x=1: u_x + 2*u = 0
 //               on boundary: u = 0      (all faces of all variables but time)
 //               periodic x              or  periodic x: u, u_x
+//   fields      complex psi             coefficients  k = 1 + 0.5*sin(x)
 // Bounds, places and parameters are numbers or formulas of (earlier)
-// parameters. The variable named t, or else time, is time. A parameter of the
+// parameters; a coefficient is one of variables, parameters and earlier
+// coefficients. A complex field is two, psi_re and psi_im. The variable named
+// t, or else time, is time, if `time` names no other. A parameter of the
 // equations may be unknown, `c = 1` in a list of its own: then this is where
 // the search for it begins, and its number among the parameters, if it is
 // there, the truth.
@@ -34,6 +37,8 @@ struct ProblemText {
   std::vector<std::string> conditions = {};
   std::vector<std::string> exact = {};
   std::vector<std::string> unknown = {};
+  std::vector<std::string> coefficients = {};
+  std::string time = {};
 };
 
 // What is wrong with a problem: in which list, at which item from 0, or -1 if
@@ -107,7 +112,7 @@ struct Problem {
   static Problem parse(const ProblemText& text,
                        Posed posed = Posed::kByConditions);
 
-  int64_t time() const;  // the variable named t, or else time, or -1
+  int64_t time() const { return time_of(symbols); }
   // Everything that the equations name, that the conditions do, or either.
   std::set<Derivative> derivatives() const;
   std::set<Derivative> derivatives_on_faces() const;

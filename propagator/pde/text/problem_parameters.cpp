@@ -32,7 +32,7 @@ bool ProblemReader::is_reserved(const std::string& name) {
   return find_function(name) != nullptr ||
          std::ranges::count(
              std::vector<std::string>{"pi", "e", "d", "in", "on", "at",
-                                      "periodic", "boundary"},
+                                      "periodic", "boundary", "if"},
              name) > 0;
 }
 
@@ -52,6 +52,9 @@ void ProblemReader::note_names(const ProblemText& text) {
   for (const auto& item : text.fields) {
     for (const auto& name : words(item)) later_names_[name] = "a field";
   }
+  for (const auto& item : text.coefficients) {
+    later_names_[words(item).front()] = "a coefficient";
+  }
 }
 
 double ProblemReader::value_of(const Line& line,
@@ -67,12 +70,11 @@ double ProblemReader::value_of(const Line& line,
         later == later_names_.end() || is_known) {
       continue;
     }
-    line.fail(
-        fmt::format("a parameter is a number, and {} is {}", token.text,
-                    later->second),
-        token,
-        fmt::format("write ({}) in place of {} in the equations",
-                    line.text.substr(part.from, part.to - part.from), name));
+    line.fail(fmt::format("a parameter is a number, and {} is {}", token.text,
+                          later->second),
+              token,
+              fmt::format("write {} = {} among the coefficients", name,
+                          line.text.substr(part.from, part.to - part.from)));
   }
   return constant(line, part);
 }
@@ -127,6 +129,7 @@ void ProblemReader::expect_known(const Line& line, const char* where,
                 token, "unknown parameters stand in equations alone");
     }
   }
+  expect_known_coefficients(line, where, true_ones);
 }
 
 Symbols ProblemReader::open_symbols() const {
@@ -135,6 +138,7 @@ Symbols ProblemReader::open_symbols() const {
     symbols.constants.erase(unknown.name);
     symbols.unknowns.push_back(unknown.name);
   }
+  symbols.coefficients = open_coefficients_;
   return symbols;
 }
 

@@ -75,6 +75,11 @@ std::string Problem::describe() const {
   }
   section("parameters", lines);
   lines.clear();
+  for (const auto& [name, formula] : symbols.coefficients) {
+    lines.push_back(fmt::format("{} = {}", name, formula));
+  }
+  section("coefficients", lines);
+  lines.clear();
   for (const auto& unknown : unknowns) {
     lines.push_back(
         fmt::format("{}, sought from {}", unknown.name, unknown.start));

@@ -51,9 +51,12 @@ Problem ProblemReader::read(const ProblemText& text) {
                 [this](const auto& item) { read_unknown(Line(item)); });
   for_each_item("domain", text.domain,
                 [this](const auto& item) { read_interval(Line(item)); });
+  read_time(text.time);
   for_each_item("fields", text.fields,
                 [this](const auto& item) { read_fields(Line(item)); });
   check_names();
+  for_each_item("coefficients", text.coefficients,
+                [this](const auto& item) { read_coefficient(Line(item)); });
   for_each_item("equations", text.equations,
                 [this](const auto& item) { read_equation(Line(item)); });
   check_unknowns();
@@ -79,6 +82,8 @@ Problem ProblemReader::read(const ProblemText& text) {
 void ProblemReader::check_names() const {
   for (const auto& name : names_) {
     auto others = problem_.symbols;
+    others.fields.insert(others.fields.end(), others.complex_fields.begin(),
+                         others.complex_fields.end());
     std::erase(others.fields, name);
     if (!derivative_named(name, others)) continue;
     throw ProblemError("fields", -1,
@@ -152,6 +157,10 @@ void ProblemReader::read_interval(const Line& line) {
 }
 
 void ProblemReader::read_fields(const Line& line) {
+  if (line.tokens[0].is_name("complex") &&
+      line.tokens[1].kind == Token::Kind::kName) {
+    return read_complex_fields(line);
+  }
   for (size_t i = 0;; i += 2) {
     problem_.symbols.fields.push_back(declared(line, line.tokens[i]));
     if (line.tokens[i + 1].kind == Token::Kind::kEnd) return;
@@ -159,24 +168,33 @@ void ProblemReader::read_fields(const Line& line) {
   }
 }
 
-Expression ProblemReader::residual(const Line& line, Part part) const {
+std::vector<Expression> ProblemReader::residuals(const Line& line, Part part,
+                                                 const Symbols& symbols) const {
   part = trimmed(line.text, part);
-  auto formula = Expression::parse_equation(line.text, problem_.symbols, part);
-  if (formula.derivatives().empty()) {
-    throw SyntaxError("no field is left in this equation", line.text, part.from,
-                      part.to - part.from,
-                      fmt::format("the fields are {}",
-                                  fmt::join(problem_.symbols.fields, ", ")));
+  auto formulas = Expression::parse_equations(line.text, symbols, part);
+  for (const auto& formula : formulas) {
+    if (!formula.derivatives().empty()) continue;
+    throw SyntaxError(
+        formulas.size() == 1
+            ? "no field is left in this equation"
+            : "no field is left in the real or the imaginary part of this "
+              "equation",
+        line.text, part.from, part.to - part.from,
+        fmt::format("the fields are {}", fmt::join(symbols.fields, ", ")));
   }
-  return formula;
+  return formulas;
 }
 
 void ProblemReader::read_equation(const Line& line) {
   const Part all{0, line.text.size()};
-  problem_.equations.push_back(residual(line, all));
+  remark_on_steps(line);
+  for (auto& part : residuals(line, all, problem_.symbols)) {
+    problem_.equations.push_back(std::move(part));
+  }
   if (problem_.unknowns.empty()) return;
-  problem_.open_equations.push_back(Expression::parse_equation(
-      line.text, open_symbols(), trimmed(line.text, all)));
+  for (auto& part : residuals(line, all, open_symbols())) {
+    problem_.open_equations.push_back(std::move(part));
+  }
 }
 
 void ProblemReader::read_condition(const Line& line) {
@@ -208,7 +226,7 @@ std::string ProblemReader::with_place(const Line& line) const {
   const auto& tokens = line.tokens;
   const auto& variables = problem_.symbols.variables;
   const auto is_call = [&](const Token& name, const Token& next) {
-    return next.is("(") && derivative_named(name.text, problem_.symbols);
+    return next.is("(") && !derivatives_named(name.text).empty();
   };
   const auto call = std::adjacent_find(tokens.begin(), tokens.end(), is_call);
   if (call != tokens.begin()) return "";
@@ -236,16 +254,18 @@ std::string ProblemReader::with_place(const Line& line) const {
 
 void ProblemReader::read_boundary(const Line& line, size_t colon) {
   if (colon != 2) line.expect(2, ":", "write on boundary: u = …");
-  const auto formula =
-      residual(line, {line.tokens[colon].end(), line.text.size()});
+  const auto formulas = residuals(
+      line, {line.tokens[colon].end(), line.text.size()}, problem_.symbols);
   const int64_t time = problem_.time();
   const size_t before = problem_.conditions.size();
   for (int64_t i = 0; i < std::ssize(problem_.domain); ++i) {
     if (i == time) continue;
     const auto& interval = problem_.domain[static_cast<size_t>(i)];
     for (const double at : {interval.low, interval.high}) {
-      problem_.conditions.push_back(
-          {Condition::Kind::kEquation, i, at, formula, {}, line.text});
+      for (const auto& formula : formulas) {
+        problem_.conditions.push_back(
+            {Condition::Kind::kEquation, i, at, formula, {}, line.text});
+      }
     }
   }
   if (problem_.conditions.size() == before) {
@@ -268,13 +288,11 @@ void ProblemReader::read_face(const Line& line, size_t colon) {
                           tokens[0].text, tokens[1].text));
   }
   const double at = place(line, tokens[1], {tokens[2].end(), tokens[colon].at});
-  problem_.conditions.push_back(
-      {Condition::Kind::kEquation,
-       index,
-       at,
-       residual(line, {tokens[colon].end(), line.text.size()}),
-       {},
-       line.text});
+  for (const auto& formula : residuals(
+           line, {tokens[colon].end(), line.text.size()}, problem_.symbols)) {
+    problem_.conditions.push_back(
+        {Condition::Kind::kEquation, index, at, formula, {}, line.text});
+  }
 }
 
 double ProblemReader::place(const Line& line, const Token& name,
@@ -327,12 +345,13 @@ void ProblemReader::read_periodic(const Line& line) {
   } else {
     line.expect(2, ":", usage);
     for (size_t i = 3;; i += 2) {
-      const auto named = derivative_named(tokens[i].text, symbols);
-      if (tokens[i].kind != Token::Kind::kName || !named) {
+      const auto named = derivatives_named(tokens[i].text);
+      if (tokens[i].kind != Token::Kind::kName || named.empty()) {
         line.fail("expected a field or a derivative of one" + got(tokens[i]),
                   tokens[i], usage);
       }
-      condition.matched.push_back(*named);
+      condition.matched.insert(condition.matched.end(), named.begin(),
+                               named.end());
       if (tokens[i + 1].kind == Token::Kind::kEnd) break;
       line.expect(i + 1, ",", usage);
     }
@@ -343,30 +362,39 @@ void ProblemReader::read_periodic(const Line& line) {
 void ProblemReader::read_exact(const Line& line) {
   const auto& tokens = line.tokens;
   const auto& fields = problem_.symbols.fields;
-  const auto found = std::ranges::find(fields, tokens[0].text);
-  if (tokens[0].kind != Token::Kind::kName || found == fields.end()) {
+  const auto given = derivatives_named(tokens[0].text);
+  if (tokens[0].kind != Token::Kind::kName || given.empty() ||
+      given[0].order() > 0) {
     line.fail(fmt::format("expected a field ({}) in front of '='",
                           fmt::join(fields, ", ")),
               tokens[0], "write an exact solution as u = sin(pi*x)");
   }
   line.expect(1, "=", "write an exact solution as u = sin(pi*x)");
   expect_known(line, "an exact solution", /*true_ones=*/true);
-  const auto index = static_cast<size_t>(found - fields.begin());
-  if (has_exact_[index]) {
+  for (const auto& part : given) {
+    if (!has_exact_[static_cast<size_t>(part.field)]) continue;
     line.fail(fmt::format("{} has two exact solutions", tokens[0].text),
               tokens[0]);
   }
   for (size_t i = 2; i < tokens.size(); ++i) {
     const bool is_field = tokens[i].kind == Token::Kind::kName &&
-                          derivative_named(tokens[i].text, problem_.symbols);
+                          !derivatives_named(tokens[i].text).empty();
     if (!is_field) continue;
     line.fail(fmt::format("an exact solution may not use the field {}",
                           tokens[i].text),
               tokens[i], "use variables and parameters");
   }
-  problem_.exact[index] = Expression::parse(
-      line.text, problem_.symbols, {tokens[1].end(), line.text.size()});
-  has_exact_[index] = true;
+  const Part formula{tokens[1].end(), line.text.size()};
+  const auto& symbols = problem_.symbols;
+  const auto parts =
+      given.size() == 1
+          ? std::vector{Expression::parse(line.text, symbols, formula)}
+          : Expression::parse_parts(line.text, symbols, formula);
+  for (size_t n = 0; n < given.size(); ++n) {
+    const auto index = static_cast<size_t>(given[n].field);
+    problem_.exact[index] = n < parts.size() ? parts[n] : Expression();
+    has_exact_[index] = true;
+  }
 }
 
 }  // namespace propagator::pde

@@ -39,8 +39,17 @@ class ProblemReader {
   // may stand there.
   void expect_known(const Line& line, const char* where,
                     bool true_ones = false) const;
+  // The same of coefficients that are made of unknowns.
+  void expect_known_coefficients(const Line& line, const char* where,
+                                 bool true_ones) const;
   void read_interval(const Line& line);
+  void read_time(const std::string& name);
   void read_fields(const Line& line);
+  void read_complex_fields(const Line& line);
+  void read_coefficient(const Line& line);
+  // Of a derivative of a step, whose jump is not in it.
+  void remark_on_steps(const Line& line);
+  bool is_step(const Token& token) const;
   void read_equation(const Line& line);
   void read_condition(const Line& line);
   void read_exact(const Line& line);
@@ -51,7 +60,12 @@ class ProblemReader {
   void read_boundary(const Line& line, size_t colon);
   void read_face(const Line& line, size_t colon);
   double place(const Line& line, const Token& name, Part part) const;
-  Expression residual(const Line& line, Part part) const;
+  // One, or the real and the imaginary part.
+  std::vector<Expression> residuals(const Line& line, Part part,
+                                    const Symbols& symbols) const;
+  // What a name means that is a field or a derivative: one, or the two parts
+  // of a complex field; else none.
+  std::vector<Derivative> derivatives_named(const std::string& name) const;
 
   static bool is_reserved(const std::string& name);
   // Without the blanks around it, so that pictures point at characters.
@@ -71,6 +85,9 @@ class ProblemReader {
   std::set<std::string> names_;
   std::map<std::string, const char*> later_names_;  // to what they will be
   std::map<std::string, std::string> used_by_;      // parameters by parameters
+  // Coefficients with unknowns left in them.
+  std::map<std::string, std::string> open_coefficients_;
+  std::set<std::string> steps_;  // coefficients that may jump
   std::vector<bool> has_exact_;
 };
 

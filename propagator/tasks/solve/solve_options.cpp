@@ -7,9 +7,19 @@ namespace propagator::tasks {
 void ProblemOptions::describe(config::Schema& s) {
   s.field("domain", text.domain,
           {.help = "interval of each variable, as x in [0, 1]"});
-  s.field("fields", text.fields, {.help = "names of what is solved for"});
+  s.field("time", text.time,
+          {.help = "the variable that is time, if it is not the one named t or "
+                   "time",
+           .later = true});
+  s.field("fields", text.fields,
+          {.help = "names of what is solved for; complex psi is two fields, "
+                   "psi_re and psi_im"});
   s.field("parameters", text.parameters,
           {.help = "names for numbers in the formulas, as c = 2"});
+  s.field("coefficients", text.coefficients,
+          {.help = "names for formulas of variables and parameters, as "
+                   "k = 1 + 0.5*sin(2*pi*x)",
+           .later = true});
   s.field("unknown", text.unknown,
           {.help = "parameters of the equations to be found from readings, "
                    "each with where the search begins, as c = 1; one that is "

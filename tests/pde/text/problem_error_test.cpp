@@ -135,11 +135,10 @@ TEST(PdeProblemError, BadParameters) {
   }
 }
 
-TEST(PdeProblemError, AParameterThatIsAFormulaBelongsIntoTheEquations) {
+TEST(PdeProblemError, AParameterThatIsAFormulaIsACoefficient) {
   auto text = wave();
   text.parameters.push_back("m = 1 + x ");
-  EXPECT_EQ(complaint(text).hint,
-            "write (1 + x) in place of m in the equations");
+  EXPECT_EQ(complaint(text).hint, "write m = 1 + x among the coefficients");
 }
 
 TEST(PdeProblemError, TheImaginaryUnit) {
@@ -147,8 +146,7 @@ TEST(PdeProblemError, TheImaginaryUnit) {
   text.equations = {"i*u_t = u_xx"};
   const auto found = complaint(text);
   EXPECT_NE(found.what.find("unknown name 'i'"), std::string::npos);
-  EXPECT_NE(found.hint.find("as fields: complex psi"),
-            std::string::npos)
+  EXPECT_NE(found.hint.find("as fields: complex psi"), std::string::npos)
       << found.hint;
 }
 
