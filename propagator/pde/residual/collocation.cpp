@@ -70,8 +70,14 @@ Tensor sample(const Box& box, Sampling sampling, int64_t per_axis, int64_t seed,
                              torch::linspace(0, 1, per_axis, torch::kFloat64));
     return into_box(combinations(axes), box);
   }
+  return sample_count(box, sampling, count_of(per_axis, dimensions), seed, name,
+                      round);
+}
+
+Tensor sample_count(const Box& box, Sampling sampling, int64_t count,
+                    int64_t seed, const std::string& name, int64_t round) {
+  const int64_t dimensions = box.dimensions();
   const RandomStream stream(seed, fmt::format("{}/{}", name, round));
-  const int64_t count = count_of(per_axis, dimensions);
   switch (sampling) {
     case Sampling::kLatinHypercube:
       return into_box(latin_hypercube(count, dimensions, stream), box);

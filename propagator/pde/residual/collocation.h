@@ -30,6 +30,10 @@ torch::Tensor combinations(const std::vector<torch::Tensor>& axes);
 torch::Tensor sample(const Box& box, Sampling sampling, int64_t per_axis,
                      int64_t seed, const std::string& stream,
                      int64_t round = 0);
+// So many, of any but a grid.
+torch::Tensor sample_count(const Box& box, Sampling sampling, int64_t count,
+                           int64_t seed, const std::string& stream,
+                           int64_t round = 0);
 
 // The centres of `per_axis` cells along each variable: points for a test,
 // which no grid of another size shares.
