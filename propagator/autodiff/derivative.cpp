@@ -26,7 +26,10 @@ std::string Derivative::text(const Symbols& symbols) const {
   }
   const bool taken = std::ranges::count(symbols.variables, brief) > 0 ||
                      symbols.constants.contains(brief);
-  return !taken && derivative_named(brief, symbols) == *this ? brief : full;
+  // A formula on an edge knows more names than fields depend on.
+  auto meant = *this;
+  meant.orders.resize(symbols.variables.size(), 0);
+  return !taken && derivative_named(brief, symbols) == meant ? brief : full;
 }
 
 VariableSplit split_into_variables(std::string_view text,

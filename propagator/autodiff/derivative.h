@@ -20,6 +20,9 @@ struct Symbols {
   // psi: its parts are the fields psi_re and psi_im.
   std::vector<std::string> complex_fields = {};
   std::string time = {};  // a variable; of no name: t, or else time
+  // How many of the variables, the last ones, are no places but the normal of
+  // an edge.
+  size_t beside = 0;
 };
 
 // ∂^α of a field, α being `orders`, one for each variable; all zeros is the

@@ -9,6 +9,9 @@
 namespace propagator::pde {
 
 SpectralPlan::SpectralPlan(const pde::Problem& p) : problem(p) {
+  if (p.region) {
+    throw UsageError("collocation needs a box, and this domain has shapes");
+  }
   const size_t fields = p.symbols.fields.size(), variables = p.domain.size();
   if (p.equations.size() != fields) {
     throw UsageError(

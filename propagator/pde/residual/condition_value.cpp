@@ -6,6 +6,7 @@
 #include <cmath>
 
 #include "propagator/pde/residual/problem_box.h"
+#include "propagator/pde/residual/problem_points.h"
 
 namespace propagator::pde {
 namespace {
@@ -26,12 +27,21 @@ Tensor moved_to(Tensor points, int64_t variable, double value) {
   return points;
 }
 
+// Those inside, where a formula holds at a time; a face is taken whole.
+Tensor kept(const Problem& problem, const Tensor& points, int64_t variable) {
+  if (!problem.region || variable != problem.time()) return points;
+  const auto rows = rows_inside(problem, points);
+  return rows.size(0) == 0 ? points : points.index_select(0, rows);
+}
+
 // A grid with the ends of the other variables on it.
 Tensor grid_where(const Problem& problem, const Condition& face,
                   int64_t per_axis) {
-  return moved_to(sample(box_of(problem), Sampling::kGrid, per_axis,
-                         /*seed=*/0, /*name=*/""),
-                  face.variable, face.at);
+  return kept(problem,
+              moved_to(sample(box_of(problem), Sampling::kGrid, per_axis,
+                              /*seed=*/0, /*name=*/""),
+                       face.variable, face.at),
+              face.variable);
 }
 
 // What a condition leaves where its only derivative has this value.
@@ -144,7 +154,9 @@ bool goes_around(const Problem& problem, const Condition& face,
 }
 
 Tensor points_where(const Problem& problem, int64_t variable, double value) {
-  return moved_to(cell_centres(box_of(problem), kLooks), variable, value);
+  return kept(problem,
+              moved_to(cell_centres(box_of(problem), kLooks), variable, value),
+              variable);
 }
 
 std::optional<ConditionValue> value_of(const Problem& problem,

@@ -8,6 +8,7 @@
 
 #include "propagator/pde/residual/collocation.h"
 #include "propagator/pde/residual/problem_box.h"
+#include "propagator/pde/residual/problem_points.h"
 
 namespace propagator::pde {
 namespace {
@@ -29,15 +30,26 @@ double largest(const Tensor& values) {
 }
 
 Tensor inside(const Problem& problem) {
-  return pde::cell_centres(box_of(problem), kPerAxis);
+  if (!problem.region) return pde::cell_centres(box_of(problem), kPerAxis);
+  return points_inside(problem, Sampling::kSobol, kPerAxis, /*seed=*/0,
+                       "exact");
 }
 
-// Those points, moved to a face, each once.
-Tensor face(const Problem& problem, int64_t variable, double at) {
+// Those points, moved to a face, each once; of shapes others, on a face or an
+// edge.
+Tensor face(const Problem& problem, const Condition& condition, double at) {
+  if (problem.region && !condition.is_periodic()) {
+    return points_on(problem, condition, Sampling::kSobol, kPerAxis, /*seed=*/0,
+                     "exact")
+        .variables();
+  }
+  const int64_t variable = condition.variable;
   auto shape = std::vector<int64_t>(problem.domain.size(), kPerAxis);
   shape.push_back(std::ssize(problem.domain));
-  const auto points =
-      inside(problem).view(shape).narrow(variable, 0, 1).flatten(0, -2);
+  const auto points = pde::cell_centres(box_of(problem), kPerAxis)
+                          .view(shape)
+                          .narrow(variable, 0, 1)
+                          .flatten(0, -2);
   return points.clone().index_fill_(1, torch::tensor({variable}), at);
 }
 
@@ -56,16 +68,19 @@ ExactSolution::Fields::Fields(const Problem& problem,
                               const std::set<Derivative>& named,
                               const Tensor& at)
     : plan(named, std::ssize(problem.domain)),
-      points(at),
+      variables(at),
+      points(at.slice(1, 0, std::ssize(problem.domain))),
       jets(problem.exact_fields(
-          Jet::moving(at, plan.directions(at.options()), plan.layout()))) {}
+          Jet::moving(points, plan.directions(at.options()), plan.layout()))) {}
 
 Tensor ExactSolution::Fields::of(const Derivative& derivative) const {
   return plan.derivative(jets, derivative);
 }
 
 Tensor ExactSolution::Fields::of(const Expression& formula) const {
-  return formula.evaluate(plan.environment(points, jets)).value();
+  auto environment = plan.environment(points, jets);
+  environment.variables = autodiff::coordinates(Jet::constant(variables));
+  return formula.evaluate(environment).value();
 }
 
 ExactSolution::ExactSolution(const Problem& problem)
@@ -96,7 +111,7 @@ double ExactSolution::residual_of_equations() const {
 double ExactSolution::residual_of(const Condition& condition) const {
   const auto named = condition.derivatives();
   const auto on = [&](double at) {
-    return Fields(problem_, named, face(problem_, condition.variable, at));
+    return Fields(problem_, named, face(problem_, condition, at));
   };
   const auto here = on(condition.at);
   if (!condition.is_periodic()) {
@@ -142,7 +157,7 @@ std::string where_not_finite(const Problem& problem, const Expression& formula,
   if (places.size(0) == 0) return "";
   const auto first = at[places[0].item<int64_t>()];
   std::vector<std::string> place;
-  for (int64_t d = 0; d < at.size(1); ++d) {
+  for (int64_t d = 0; d < std::ssize(problem.domain); ++d) {
     place.push_back(fmt::format(
         "{}={:g}", problem.symbols.variables[static_cast<size_t>(d)],
         first[d].item<double>()));

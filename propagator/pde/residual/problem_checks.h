@@ -25,7 +25,7 @@ class ExactSolution {
     torch::Tensor of(const pde::Expression& formula) const;
 
     autodiff::DerivativePlan plan;
-    torch::Tensor points;
+    torch::Tensor variables, points;  // with normals behind them, and without
     autodiff::Jet jets;
   };
   double unit(const std::set<autodiff::Derivative>& named) const;
@@ -34,9 +34,9 @@ class ExactSolution {
   Fields inside_;  // all that the problem names, computed once
 };
 
-// The first of the points (..., D) at which a formula is not finite, whatever
-// the fields there, as "x=0, t=1"; empty if there is none. Times beyond the
-// last one count as that.
+// The first of the points (..., D), or (..., D + S) with normals, at which a
+// formula is not finite, whatever the fields there, as "x=0, t=1"; empty if
+// there is none. Times beyond the last one count as that.
 std::string where_not_finite(const pde::Problem& problem,
                              const pde::Expression& formula,
                              const torch::Tensor& points);

@@ -72,6 +72,15 @@ struct FacePlaces {
   }
 };
 
+// With the components of normals (N, S), which all tokens of a window share, as
+// variables behind the others.
+Environment with_normals(Environment fields, const Tensor& normals) {
+  for (const auto& component : normals.unbind(1)) {
+    fields.variables.push_back(Jet::constant(component.unsqueeze(1)));
+  }
+  return fields;
+}
+
 Tensor windows_of(const std::vector<Place>& places) {
   if (places.size() == 1) return places.front().windows;
   std::vector<Tensor> windows;
@@ -224,6 +233,11 @@ Residuals::OfFaces Residuals::of_faces(std::span<const Environment> fields,
     const auto& condition = *faces[n].condition;
     auto& of_face = residuals.emplace_back();
     const auto& here = fields[begins[n]];
+    if (condition.is_on_edge()) {
+      of_face.push_back(
+          left(condition.residual, with_normals(here, faces[n].normals)));
+      continue;
+    }
     if (!condition.is_periodic()) {
       of_face.push_back(left(condition.residual, here));
       continue;

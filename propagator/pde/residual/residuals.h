@@ -57,6 +57,7 @@ struct Face {
   bool first_token;             // of a window, where an initial condition holds
   torch::Tensor windows;        // (N, T, D)
   torch::Tensor opposite = {};  // periodic: the same at the variable's end
+  torch::Tensor normals = {};   // on a shape's edge: outward, (N, S)
 };
 
 // What the equations and the conditions of a problem leave of a network's

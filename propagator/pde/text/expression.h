@@ -26,6 +26,13 @@ struct Part {
   size_t from = 0, to = std::string::npos;
 };
 
+// The outward normal of an edge by the variables of space: its components are
+// numbers, or else variables behind those of the symbols.
+struct Normal {
+  std::vector<int64_t> space;
+  std::vector<double> components = {};
+};
+
 // A formula of variables, fields and their derivatives, as an immutable tree:
 //   numbers 1 .5 1e-3, names, + - * / ^ (or **, from the right and before a
 //   sign: -x^2 = -(x^2)), brackets, and one of sin cos tan exp log sqrt tanh
@@ -56,6 +63,13 @@ class Expression {
   static std::vector<Expression> parse_equations(const std::string& text,
                                                  const Symbols& symbols,
                                                  Part part = {});
+
+  // That on an edge, where u_n is the derivative along the outward normal and
+  // n_x, n_y … are its components, also of u_xn and so on.
+  static std::vector<Expression> parse_on_edge(const std::string& text,
+                                               const Symbols& symbols,
+                                               const Normal& normal,
+                                               Part part = {});
 
   // A number alone has the layout and shape of the first variable.
   Jet evaluate(const Environment& environment) const;

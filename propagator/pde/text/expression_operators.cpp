@@ -14,10 +14,11 @@ using Arguments = std::vector<Value>;
 
 constexpr size_t kMany = 16;  // arguments
 
-// All variables but time.
+// All variables but time, and but the normal on an edge.
 std::vector<int64_t> space_of(const Symbols& symbols) {
   std::vector<int64_t> space;
-  for (int64_t x = 0; x < std::ssize(symbols.variables); ++x) {
+  const auto places = symbols.variables.size() - symbols.beside;
+  for (int64_t x = 0; x < static_cast<int64_t>(places); ++x) {
     if (x != time_of(symbols)) space.push_back(x);
   }
   if (space.empty()) {

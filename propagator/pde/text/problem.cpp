@@ -177,7 +177,7 @@ void add_remarks(Problem& problem, Posed posed) {
       orders += order;
       const int64_t count = count_conditions(problem, named, x, f);
       if (order < 1 || count >= order || x == problem.time() ||
-          posed == Posed::kByReadings) {
+          posed == Posed::kByReadings || problem.region) {
         continue;
       }
       remark(
@@ -187,10 +187,11 @@ void add_remarks(Problem& problem, Posed posed) {
           count, plural(count), variable);
     }
     const int64_t all = count_conditions(problem, named, x, std::nullopt);
-    if (all <= orders) continue;
+    if (all <= orders || problem.region) continue;
     remark("{} condition{} on the faces of {}, where derivatives by it take {}",
            all, plural(all), variable, orders);
   }
+  for (const auto& bare : bare_parts_of_edge(problem)) remark("{}", bare);
   for (const auto& jump : jumps_of_conditions(problem)) remark("{}", jump);
 }
 
@@ -213,6 +214,14 @@ Problem Problem::parse(const ProblemText& text, Posed posed) {
   check_sense(problem);
   add_remarks(problem, posed);
   return problem;
+}
+
+std::vector<int64_t> Problem::space() const {
+  std::vector<int64_t> all;
+  for (int64_t x = 0; x < std::ssize(symbols.variables); ++x) {
+    if (x != time()) all.push_back(x);
+  }
+  return all;
 }
 
 std::set<Derivative> Condition::derivatives() const {

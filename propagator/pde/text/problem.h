@@ -1,5 +1,6 @@
 #pragma once
 
+#include <memory>
 #include <optional>
 #include <set>
 #include <string>
@@ -8,6 +9,7 @@
 
 #include "propagator/autodiff/derivative_plan.h"
 #include "propagator/core/error.h"
+#include "propagator/pde/geometry/region.h"
 #include "propagator/pde/text/expression.h"
 
 namespace propagator::pde {
@@ -22,6 +24,8 @@ using autodiff::DerivativePlan;
 //               on boundary: u = 0      (all faces of all variables but time)
 //               periodic x              or  periodic x: u, u_x
 //   fields      complex psi             coefficients  k = 1 + 0.5*sin(x)
+//   shapes      plate = disk(0, 0, 1)   inside      plate - hole
+//               on plate: u_n = 0       (that shape's part of the edge)
 // Bounds, places and parameters are numbers or formulas of (earlier)
 // parameters; a coefficient is one of variables, parameters and earlier
 // coefficients. A complex field is two, psi_re and psi_im. The variable named
@@ -39,6 +43,8 @@ struct ProblemText {
   std::vector<std::string> unknown = {};
   std::vector<std::string> coefficients = {};
   std::string time = {};
+  std::vector<std::string> shapes = {};
+  std::string inside = "";
 };
 
 // What is wrong with a problem: in which list, at which item from 0, or -1 if
@@ -59,22 +65,26 @@ struct Interval {
   double low = 0, high = 1;
 };
 
-// What must hold on one face of the domain.
+// What must hold on one face of the domain, or on a shape's part of its edge;
+// there the residual may name the components of the outward normal, as
+// variables of their own behind the problem's.
 struct Condition {
-  enum class Kind { kEquation, kPeriodic };
+  enum class Kind { kEquation, kPeriodic, kEdge };
 
   Kind kind = Kind::kEquation;
-  int64_t variable = 0;
-  double at = 0;        // exactly low or high of the variable; periodic: low
-  Expression residual;  // zero there
+  int64_t variable = 0;  // on a shape's edge: -1
+  double at = 0;         // exactly low or high of the variable; periodic: low
+  Expression residual;   // zero there
   std::vector<Derivative> matched;  // periodic: equal at low and high
   std::string text;                 // as written
+  int64_t shape = -1;               // whose edge it is
 
   bool is_periodic() const { return kind == Kind::kPeriodic; }
+  bool is_on_edge() const { return kind == Kind::kEdge; }
   // Whether both hold on one face; a periodic one has two of its own.
   bool shares_face_with(const Condition& other) const {
     return !is_periodic() && !other.is_periodic() &&
-           variable == other.variable && at == other.at;
+           variable == other.variable && at == other.at && shape == other.shape;
   }
   // All that it names.
   std::set<Derivative> derivatives() const;
@@ -99,6 +109,9 @@ struct Unknown {
 struct Problem {
   Symbols symbols;
   std::vector<Interval> domain;  // one for each variable
+  // Of the variables of space, if there are shapes; else the whole box.
+  std::shared_ptr<const Region> region;
+  std::string inside;                                      // as written
   std::vector<std::pair<std::string, double>> parameters;  // as they came
   std::vector<Unknown> unknowns;
   // Residuals, with the truth for unknowns, or else where their search begins.
@@ -113,6 +126,7 @@ struct Problem {
                        Posed posed = Posed::kByConditions);
 
   int64_t time() const { return time_of(symbols); }
+  std::vector<int64_t> space() const;  // all other variables
   // Everything that the equations name, that the conditions do, or either.
   std::set<Derivative> derivatives() const;
   std::set<Derivative> derivatives_on_faces() const;

@@ -37,9 +37,32 @@ std::vector<std::string> derivative_lines(const Problem& problem) {
   return lines;
 }
 
+// What is inside, and of which parts its edge is made.
+std::vector<std::string> region_lines(const Problem& problem) {
+  const auto& region = *problem.region;
+  const bool flat = region.dimensions() == 2;
+  std::vector<std::string> lines{fmt::format("inside {}: {:.3g} of the box",
+                                             problem.inside, region.share())};
+  for (int64_t n = 0; n < std::ssize(region.shapes()); ++n) {
+    const auto& name = region.shapes()[static_cast<size_t>(n)].name;
+    const double size = region.size_of_part(n);
+    lines.push_back(
+        size > 0 ? fmt::format("{} bounds the domain along {} {:.4g}", name,
+                               flat ? "a length of" : "an area of", size)
+                 : fmt::format("{} does not bound the domain", name));
+  }
+  return lines;
+}
+
 }  // namespace
 
 std::string Problem::text(const Condition& condition) const {
+  if (condition.is_on_edge()) {
+    return fmt::format(
+        "on {}: {} = 0",
+        region->shapes()[static_cast<size_t>(condition.shape)].name,
+        condition.residual.text());
+  }
   const auto& name = symbols.variables[static_cast<size_t>(condition.variable)];
   if (!condition.is_periodic()) {
     return fmt::format("{} {}={}: {} = 0",
@@ -68,6 +91,7 @@ std::string Problem::describe() const {
         static_cast<int64_t>(i) == time() ? " (time)" : ""));
   }
   section("domain", lines);
+  if (region) section("shapes", region_lines(*this));
   section("fields", {fmt::format("{}", fmt::join(symbols.fields, ", "))});
   lines.clear();
   for (const auto& [name, value] : parameters) {

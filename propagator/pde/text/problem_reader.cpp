@@ -54,9 +54,13 @@ Problem ProblemReader::read(const ProblemText& text) {
   read_time(text.time);
   for_each_item("fields", text.fields,
                 [this](const auto& item) { read_fields(Line(item)); });
+  for_each_item("shapes", text.shapes,
+                [this](const auto& item) { read_shape(Line(item)); });
   check_names();
   for_each_item("coefficients", text.coefficients,
                 [this](const auto& item) { read_coefficient(Line(item)); });
+  for_each_item("inside", {text.inside},
+                [this](const auto& item) { read_inside(item); });
   for_each_item("equations", text.equations,
                 [this](const auto& item) { read_equation(Line(item)); });
   check_unknowns();
@@ -169,9 +173,13 @@ void ProblemReader::read_fields(const Line& line) {
 }
 
 std::vector<Expression> ProblemReader::residuals(const Line& line, Part part,
-                                                 const Symbols& symbols) const {
+                                                 const Symbols& symbols,
+                                                 const Normal* normal) const {
   part = trimmed(line.text, part);
-  auto formulas = Expression::parse_equations(line.text, symbols, part);
+  auto formulas =
+      normal == nullptr
+          ? Expression::parse_equations(line.text, symbols, part)
+          : Expression::parse_on_edge(line.text, symbols, *normal, part);
   for (const auto& formula : formulas) {
     if (!formula.derivatives().empty()) continue;
     throw SyntaxError(
@@ -217,6 +225,8 @@ void ProblemReader::read_condition(const Line& line) {
   const auto colon = static_cast<size_t>(found - line.tokens.begin());
   if (line.tokens[1].is_name("boundary")) {
     read_boundary(line, colon);
+  } else if (problem_.region && colon == 2) {
+    read_edge(line, colon);
   } else {
     read_face(line, colon);
   }
@@ -254,18 +264,21 @@ std::string ProblemReader::with_place(const Line& line) const {
 
 void ProblemReader::read_boundary(const Line& line, size_t colon) {
   if (colon != 2) line.expect(2, ":", "write on boundary: u = …");
-  const auto formulas = residuals(
-      line, {line.tokens[colon].end(), line.text.size()}, problem_.symbols);
-  const int64_t time = problem_.time();
+  const Part formula{line.tokens[colon].end(), line.text.size()};
   const size_t before = problem_.conditions.size();
-  for (int64_t i = 0; i < std::ssize(problem_.domain); ++i) {
-    if (i == time) continue;
-    const auto& interval = problem_.domain[static_cast<size_t>(i)];
-    for (const double at : {interval.low, interval.high}) {
-      for (const auto& formula : formulas) {
-        problem_.conditions.push_back(
-            {Condition::Kind::kEquation, i, at, formula, {}, line.text});
-      }
+  const auto* region = problem_.region.get();
+  for (int64_t n = 0; n < std::ssize(shapes_); ++n) {
+    if (region->share_of_part(n) == 0 || region->is_covered(n)) continue;
+    add_on_edge(line, n, formula);
+  }
+  const auto space = problem_.space();
+  for (int64_t axis = 0; axis < std::ssize(space); ++axis) {
+    const int64_t x = space[static_cast<size_t>(axis)];
+    const auto& [low, high] = problem_.domain[static_cast<size_t>(x)];
+    for (const double at : {low, high}) {
+      const bool is_bare = region != nullptr &&
+                           region->share_of_face(axis, at == high, true) == 0;
+      if (!is_bare) add_on_face(line, x, at, formula);
     }
   }
   if (problem_.conditions.size() == before) {
@@ -288,11 +301,8 @@ void ProblemReader::read_face(const Line& line, size_t colon) {
                           tokens[0].text, tokens[1].text));
   }
   const double at = place(line, tokens[1], {tokens[2].end(), tokens[colon].at});
-  for (const auto& formula : residuals(
-           line, {tokens[colon].end(), line.text.size()}, problem_.symbols)) {
-    problem_.conditions.push_back(
-        {Condition::Kind::kEquation, index, at, formula, {}, line.text});
-  }
+  expect_face(line, index, at);
+  add_on_face(line, index, at, {line.tokens[colon].end(), line.text.size()});
 }
 
 double ProblemReader::place(const Line& line, const Token& name,
@@ -320,6 +330,10 @@ void ProblemReader::read_periodic(const Line& line) {
   const std::string usage = "write periodic x, or periodic x: u, u_x";
   const auto& tokens = line.tokens;
   const int64_t index = variable(line, tokens[1]);
+  if (problem_.region && index != problem_.time()) {
+    line.fail("a domain of shapes is not periodic in space", tokens[1],
+              "leave the shapes out, or write a condition on their edges");
+  }
   const auto along = static_cast<size_t>(index);
   Condition condition{Condition::Kind::kPeriodic,
                       index,

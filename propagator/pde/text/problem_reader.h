@@ -53,16 +53,32 @@ class ProblemReader {
   void read_equation(const Line& line);
   void read_condition(const Line& line);
   void read_exact(const Line& line);
+  void read_shape(const Line& line);
+  std::shared_ptr<const Shape> shape_of(const Line& line);
+  std::shared_ptr<const Shape> level_set_of(const Line& line, Part formula);
+  // The region that the shapes make, if there are any.
+  void read_inside(const std::string& text);
+  void expect_within_box(const Region& region) const;
+  Box space_box() const;
 
   void read_periodic(const Line& line);
   // What "u(0, t) = 1" means, "on x=0: u = 1"; empty if it is no such line.
   std::string with_place(const Line& line) const;
   void read_boundary(const Line& line, size_t colon);
   void read_face(const Line& line, size_t colon);
+  void read_edge(const Line& line, size_t colon);
+  // SyntaxError if the domain does not reach that end of a variable.
+  void expect_face(const Line& line, int64_t variable, double at) const;
+  // The conditions of a formula at the end of a variable's interval, and on
+  // the edge of a shape.
+  void add_on_face(const Line& line, int64_t variable, double at, Part formula);
+  void add_on_edge(const Line& line, int64_t shape, Part formula);
   double place(const Line& line, const Token& name, Part part) const;
-  // One, or the real and the imaginary part.
+  // One, or the real and the imaginary part; where there is an outward normal,
+  // as on that edge.
   std::vector<Expression> residuals(const Line& line, Part part,
-                                    const Symbols& symbols) const;
+                                    const Symbols& symbols,
+                                    const Normal* normal = nullptr) const;
   // What a name means that is a field or a derivative: one, or the two parts
   // of a complex field; else none.
   std::vector<Derivative> derivatives_named(const std::string& name) const;
@@ -89,6 +105,7 @@ class ProblemReader {
   std::map<std::string, std::string> open_coefficients_;
   std::set<std::string> steps_;  // coefficients that may jump
   std::vector<bool> has_exact_;
+  std::vector<Region::Named> shapes_;
 };
 
 }  // namespace propagator::pde

@@ -20,8 +20,30 @@ constexpr double kParts[] = {0.381966011250105, 0.145898033750315,
 // condition at infinity, not on its face.
 constexpr double kSameValue = 1e-6;
 
-// One number for each variable.
+// One number for each variable and, on an edge, for each component of the
+// normal behind them.
 using Place = std::vector<double>;
+
+// Puts the place on a shape's edge.
+void move_to_edge(const Problem& problem, double part, int64_t shape,
+                  Place& place) {
+  constexpr int64_t kLooks = 4096;  // as many as the region has taken
+  const auto space = problem.space();
+  const auto ends = space.size() - 1;
+  const auto unit =
+      sample_count({std::vector<double>(ends, 0), std::vector<double>(ends, 1)},
+                   Sampling::kSobol, kLooks, /*seed=*/0, "edge");
+  const auto edge = problem.region->part(shape, unit).edge;
+  const auto count = edge.points.size(0);
+  if (count == 0) return;
+  const auto row = static_cast<int64_t>(part * static_cast<double>(count));
+  for (size_t n = 0; n < space.size(); ++n) {
+    const auto column = static_cast<int64_t>(n);
+    place[static_cast<size_t>(space[n])] =
+        edge.points[row][column].item<double>();
+    place.push_back(edge.normals[row][column].item<double>());
+  }
+}
 
 Place place_on(const Problem& problem, double part,
                std::initializer_list<const Condition*> faces) {
@@ -30,7 +52,11 @@ Place place_on(const Problem& problem, double part,
     place.push_back(low + part * (high - low));
   }
   for (const auto* face : faces) {
-    place[static_cast<size_t>(face->variable)] = face->at;
+    if (face->is_on_edge()) move_to_edge(problem, part, face->shape, place);
+  }
+  for (const auto* face : faces) {
+    if (!face->is_on_edge())
+      place[static_cast<size_t>(face->variable)] = face->at;
   }
   return place;
 }
@@ -200,11 +226,19 @@ double size_given(const Problem& problem, const Condition& condition) {
 
 std::string text(const Problem& problem, const Place& place) {
   std::vector<std::string> coordinates;
-  for (size_t i = 0; i < place.size(); ++i) {
+  for (size_t i = 0; i < problem.domain.size(); ++i) {
     coordinates.push_back(
         fmt::format("{}={:g}", problem.symbols.variables[i], place[i]));
   }
   return fmt::format("{}", fmt::join(coordinates, ", "));
+}
+
+// Where an edge meets a face of space is not known.
+bool may_meet(const Problem& problem, const Condition& a, const Condition& b) {
+  const auto is_of_time = [&](const Condition& c) {
+    return c.variable >= 0 && c.variable == problem.time();
+  };
+  return !problem.region || is_of_time(a) || is_of_time(b);
 }
 
 // Empty if there is none.
@@ -242,7 +276,7 @@ std::vector<std::string> jumps_of_conditions(const Problem& problem) {
     if (!is_of_one_field(*a)) continue;
     for (auto b = a + 1; b != all.end(); ++b) {
       if (!is_of_one_field(*b) || a->variable == b->variable ||
-          a->derivatives() != b->derivatives() ||
+          !may_meet(problem, *a, *b) || a->derivatives() != b->derivatives() ||
           seen.contains({a->text, b->text})) {
         continue;
       }
@@ -253,6 +287,57 @@ std::vector<std::string> jumps_of_conditions(const Problem& problem) {
     }
   }
   return jumps;
+}
+
+std::vector<std::string> bare_parts_of_edge(const Problem& problem) {
+  std::vector<std::string> bare;
+  if (!problem.region) return bare;
+  const auto& region = *problem.region;
+  const auto space = problem.space();
+  const auto& symbols = problem.symbols;
+  const auto named = problem.derivatives();
+  const auto by_space = [&](int64_t field) {
+    return std::ranges::any_of(named, [&](const Derivative& derivative) {
+      return derivative.field == field &&
+             std::ranges::any_of(space, [&](int64_t x) {
+               return derivative.orders[static_cast<size_t>(x)] > 0;
+             });
+    });
+  };
+  const auto look = [&](const std::string& part, auto&& holds_there) {
+    for (int64_t f = 0; f < std::ssize(symbols.fields); ++f) {
+      const bool is_bare = std::ranges::none_of(
+          problem.conditions, [&](const Condition& condition) {
+            const auto of = condition.derivatives();
+            return holds_there(condition) &&
+                   std::ranges::any_of(of, [f](const Derivative& derivative) {
+                     return derivative.field == f;
+                   });
+          });
+      if (!is_bare || !by_space(f)) continue;
+      bare.push_back(fmt::format(
+          "no condition for {} on {}, which is a part of the domain's edge",
+          symbols.fields[static_cast<size_t>(f)], part));
+    }
+  };
+  for (int64_t n = 0; n < std::ssize(region.shapes()); ++n) {
+    if (region.share_of_part(n) == 0 || region.is_covered(n)) continue;
+    look(region.shapes()[static_cast<size_t>(n)].name,
+         [n](const Condition& c) { return c.is_on_edge() && c.shape == n; });
+  }
+  for (int64_t axis = 0; axis < std::ssize(space); ++axis) {
+    const int64_t x = space[static_cast<size_t>(axis)];
+    const auto& [low, high] = problem.domain[static_cast<size_t>(x)];
+    for (const double at : {low, high}) {
+      if (region.share_of_face(axis, at == high, true) == 0) continue;
+      look(
+          fmt::format("{}={:g}", symbols.variables[static_cast<size_t>(x)], at),
+          [x, at](const Condition& c) {
+            return c.variable == x && c.at == at;
+          });
+    }
+  }
+  return bare;
 }
 
 }  // namespace propagator::pde

@@ -16,4 +16,8 @@ void check_sense(const Problem& problem);
 // place and the values.
 std::vector<std::string> jumps_of_conditions(const Problem& problem);
 
+// Of fields with derivatives by space, parts of the edge of a domain of shapes
+// on which no condition names them.
+std::vector<std::string> bare_parts_of_edge(const Problem& problem);
+
 }  // namespace propagator::pde

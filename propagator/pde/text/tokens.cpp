@@ -51,7 +51,7 @@ class Tokenizer {
       const size_t length = peek(at_ + 1) == '=' ? 2 : 1;
       return {Token::Kind::kSymbol, text_.substr(at_, length), at_, length};
     }
-    if (std::string_view("+-*/^()[],=:").find(c) != std::string_view::npos) {
+    if (std::string_view("+-*/^()[],=:&").find(c) != std::string_view::npos) {
       return {Token::Kind::kSymbol, std::string(1, c), at_, 1};
     }
     strange_character();

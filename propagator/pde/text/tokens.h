@@ -24,8 +24,8 @@ struct Token {
 };
 
 // The tokens of text[from, to), the last one an end. Names are letters (also
-// Greek ones), digits and underscores; symbols are + - * / ^ ( ) [ ] , = : < <=
-// > and >= SyntaxError for any other character and for a malformed number.
+// Greek ones), digits and underscores; symbols are + - * / ^ & ( ) [ ] , = : <
+// <= > and >= SyntaxError for any other character and for a malformed number.
 std::vector<Token> tokenize(const std::string& text, size_t from = 0,
                             size_t to = std::string::npos);
 

@@ -59,6 +59,11 @@ std::map<std::string, std::string> Reconstruct::defaults() const {
 }
 
 void Reconstruct::validate_own() {
+  if (problem_->region) {
+    throw ConfigError("problem.shapes",
+                      "fields are rebuilt in boxes, not in shapes",
+                      "leave out problem.shapes and problem.inside");
+  }
   const auto& names = problem_->symbols.fields;
   measured_.clear();
   for (const auto& field : sensor_options_.fields) {

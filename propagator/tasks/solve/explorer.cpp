@@ -102,9 +102,10 @@ std::vector<int64_t> Solve::explorer_strides(const TestGrid& grid) const {
 Solve::Explored Solve::explored(models::FieldNet&, const Answer& answer) {
   const auto& whole = reference_.grid();
   const auto [grid, rows] = whole.every(explorer_strides(whole));
-  Explored fields{grid, answer.fields.index_select(0, rows)};
+  Explored fields{grid,
+                  reference_.on_grid(answer.fields).index_select(0, rows)};
   if (const auto* known = reference_.find()) {
-    fields.truth = known->fields.index_select(0, rows);
+    fields.truth = reference_.on_grid(known->fields).index_select(0, rows);
   }
   return fields;
 }

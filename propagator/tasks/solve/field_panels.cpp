@@ -53,7 +53,8 @@ std::vector<PanelRow> FieldPanels::fields() const {
   if (places.size() == 1) {
     rows[0].panels.push_back(known.panels[0]);
   } else {
-    const auto both = torch::cat({mine, truth});
+    auto both = torch::cat({mine, truth});
+    both = both.masked_select(both.isfinite());
     rows[0].range =
         known.range = {both.min().item<double>(), both.max().item<double>()};
     rows.push_back(known);

@@ -77,7 +77,7 @@ report::FieldMaps Solve::maps_of(const Answer& answer,
       .x = across,
       .y = {.label = up.label, .first = up.last, .last = up.first},
       .aspect = plane.aspect(),
-      .answer = plane.pictures(answer.fields)};
+      .answer = plane.pictures(reference_.on_grid(answer.fields))};
   for (const auto& field : problem_->symbols.fields) {
     for (const auto& at : places) {
       maps.names.push_back(at.empty() ? field
@@ -85,7 +85,7 @@ report::FieldMaps Solve::maps_of(const Answer& answer,
     }
   }
   if (const auto* known = reference_.find()) {
-    maps.truth = plane.pictures(known->fields);
+    maps.truth = plane.pictures(reference_.on_grid(known->fields));
     maps.truth_name = truth_name();
   }
   return maps;
@@ -180,7 +180,9 @@ std::optional<report::GridSeries> Solve::grid(torch::nn::Module& model) {
     series.times = report::numbers(grid.of(time));
   }
   const auto add = [&](const std::string& name, const Tensor& column) {
-    auto values = column.reshape(grid.shape()).permute(order);
+    auto values = reference_.on_grid(column.unsqueeze(1))
+                      .reshape(grid.shape())
+                      .permute(order);
     series.arrays.push_back({name, time < 0 ? values.unsqueeze(0) : values});
   };
   const auto answer = answer_of(as_field_net(model));
@@ -218,8 +220,9 @@ void Solve::draw_maps(const Answer& answer, const SolvePlane& plane,
         fmt::format("{} {}.{}", fields[f], over, remark_on(read, plane)));
   }
   auto figure = report::figure_of("Residual of the equations", maps);
-  figure.rows = residual_panels(plane.pictures(answer.residuals),
-                                problem_->equations, places);
+  figure.rows =
+      residual_panels(plane.pictures(reference_.on_grid(answer.residuals)),
+                      problem_->equations, places);
   report.figure("residual", figure,
                 "What is left of each equation when the solution is put in.");
 }

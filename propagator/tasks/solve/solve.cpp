@@ -65,6 +65,9 @@ void Solve::validate() {
   expect_countable(*problem_, "points.validation_per_axis",
                    point_options_.validation_per_axis);
   expect_countable(*problem_, "eval.per_axis", eval_options_.per_axis);
+  expect_some_inside(*problem_, "points.validation_per_axis",
+                     point_options_.validation_per_axis);
+  expect_some_inside(*problem_, "eval.per_axis", eval_options_.per_axis);
   conditions_ = SolveConditions(*problem_, hard_constraints_,
                                 /*values_too=*/!model_options_->is_fitted());
   reference_ = SolveReference(*problem_, eval_options_, freedoms());

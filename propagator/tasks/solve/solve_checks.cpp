@@ -6,6 +6,7 @@
 
 #include "propagator/core/error.h"
 #include "propagator/pde/residual/problem_checks.h"
+#include "propagator/pde/residual/problem_points.h"
 
 namespace propagator::tasks {
 namespace {
@@ -30,6 +31,17 @@ void expect_countable(const pde::Problem& problem, const char* key,
                                 "{:.0e} in all, more than {:.0e}",
                                 per_axis, variables, points, kMaxPoints),
                     fmt::format("lower {}", key));
+}
+
+void expect_some_inside(const pde::Problem& problem, const char* key,
+                        int64_t per_axis) {
+  if (!problem.region) return;
+  if (pde::centres_inside(problem, per_axis).size(0) > 0) return;
+  throw ConfigError(key,
+                    fmt::format("none of the centres of {} cells along each "
+                                "variable is inside of the shapes",
+                                per_axis),
+                    fmt::format("raise {}", key));
 }
 
 void expect_smooth_enough(const pde::Problem& problem, int64_t smoothness,
@@ -67,8 +79,13 @@ void expect_finite_formulas(const pde::Problem& problem,
   }
   for (const auto& condition : problem.conditions) {
     if (condition.is_periodic()) continue;
-    expect("problem.conditions", condition.text, condition.residual,
-           points.face_of(condition, 0).windows);
+    const auto face = points.face_of(condition, 0);
+    auto at = face.windows;
+    if (face.normals.defined()) {
+      const auto normals = face.normals.unsqueeze(1);
+      at = torch::cat({at, normals.expand({-1, at.size(1), -1})}, 2);
+    }
+    expect("problem.conditions", condition.text, condition.residual, at);
   }
 }
 

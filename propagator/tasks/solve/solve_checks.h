@@ -14,6 +14,9 @@ namespace propagator::tasks {
 // all.
 void expect_countable(const pde::Problem& problem, const char* key,
                       int64_t per_axis);
+// Of a domain of shapes some are inside.
+void expect_some_inside(const pde::Problem& problem, const char* key,
+                        int64_t per_axis);
 // A model that has derivatives to order `smoothness` (-1: any) has these;
 // `needed` says by whom: "the problem needs".
 void expect_smooth_enough(const pde::Problem& problem, int64_t smoothness,

@@ -10,14 +10,18 @@ namespace {
 // "at t=0: u", for a line of progress.
 std::string short_name(const pde::Problem& problem,
                        const pde::Condition& condition) {
+  const auto after = condition.text.substr(condition.text.find(':') + 1);
+  auto left = after.substr(0, after.find('='));
+  left.erase(left.find_last_not_of(' ') + 1);
+  if (condition.is_on_edge()) {
+    const auto shape = static_cast<size_t>(condition.shape);
+    return fmt::format("on {}:{}", problem.region->shapes()[shape].name, left);
+  }
   const auto variable = static_cast<size_t>(condition.variable);
   const auto& name = problem.symbols.variables[variable];
   if (condition.is_periodic()) {
     return fmt::format("periodic {}", name);
   }
-  const auto after = condition.text.substr(condition.text.find(':') + 1);
-  auto left = after.substr(0, after.find('='));
-  left.erase(left.find_last_not_of(' ') + 1);
   return fmt::format("{} {}={:g}:{}",
                      condition.variable == problem.time() ? "at" : "on", name,
                      condition.at, left);
@@ -57,7 +61,7 @@ SolveConditions::SolveConditions(const pde::Problem& problem,
 }
 
 bool SolveConditions::is_initial(const pde::Condition& condition) const {
-  return condition.variable == problem_->time();
+  return condition.variable >= 0 && condition.variable == problem_->time();
 }
 
 bool SolveConditions::is_hard(const pde::Condition& condition) const {

@@ -11,6 +11,16 @@ void ProblemOptions::describe(config::Schema& s) {
           {.help = "the variable that is time, if it is not the one named t or "
                    "time",
            .later = true});
+  s.field(
+      "shapes", text.shapes,
+      {.help = "shapes in the variables of space, as plate = disk(0, 0, 1); "
+               "disk, ball, box, polygon, and below(f), where a formula is "
+               "< 0",
+       .later = true});
+  s.field("inside", text.inside,
+          {.help = "what of the shapes the domain is, as plate - hole: + "
+                   "unites, - takes away, & intersects",
+           .later = true});
   s.field("fields", text.fields,
           {.help = "names of what is solved for; complex psi is two fields, "
                    "psi_re and psi_im"});

@@ -6,7 +6,7 @@
 #include <algorithm>
 
 #include "propagator/core/random.h"
-#include "propagator/pde/residual/problem_box.h"
+#include "propagator/pde/residual/problem_points.h"
 
 namespace propagator::tasks {
 namespace {
@@ -32,8 +32,7 @@ SolvePoints::SolvePoints(const pde::Problem& problem,
       runtime_(runtime) {
   training_ = windows_.of(sampled(0), runtime_);
   validation_ = windows_.of(
-      pde::cell_centres(pde::box_of(problem), options_.validation_per_axis),
-      runtime_);
+      pde::centres_inside(problem, options_.validation_per_axis), runtime_);
   faces_ = first_faces();
   if (slabs_ == 0) return;
   slab_of_ =
@@ -42,8 +41,8 @@ SolvePoints::SolvePoints(const pde::Problem& problem,
 }
 
 Tensor SolvePoints::sampled(int64_t round) const {
-  return pde::sample(pde::box_of(*problem_), options_.sampling,
-                     options_.per_axis, seed_, "points/domain", round);
+  return pde::points_inside(*problem_, options_.sampling, options_.per_axis,
+                            seed_, "points/domain", round);
 }
 
 bool SolvePoints::has_own_points(const pde::Face& face) const {
@@ -52,25 +51,19 @@ bool SolvePoints::has_own_points(const pde::Face& face) const {
 
 pde::Face SolvePoints::face_of(const pde::Condition& condition,
                                int64_t round) const {
-  auto box = pde::box_of(*problem_);
-  const auto variable = static_cast<size_t>(condition.variable);
-  box.low.erase(box.low.begin() + condition.variable);
-  box.high.erase(box.high.begin() + condition.variable);
-  const auto inside = pde::sample(
-      box, options_.sampling, options_.per_axis, seed_,
+  const auto [points, normals] = pde::points_on(
+      *problem_, condition, options_.sampling, options_.per_axis, seed_,
       "points/" + conditions_->first_on_face(condition).text, round);
-  const auto with = [&](double value) {
-    const auto column =
-        torch::full({inside.size(0), 1}, value, torch::kFloat64);
-    return windows_.of(torch::cat({inside.slice(1, 0, condition.variable),
-                                   column, inside.slice(1, condition.variable)},
-                                  1),
-                       runtime_);
-  };
   pde::Face face{&condition, conditions_->is_initial(condition),
-                 with(condition.at)};
+                 windows_.of(points, runtime_)};
+  if (normals.defined()) {
+    face.normals = normals.to(runtime_.device, runtime_.dtype());
+  }
   if (condition.is_periodic()) {
-    face.opposite = with(problem_->domain[variable].high);
+    const auto variable = static_cast<size_t>(condition.variable);
+    auto end = points.clone();
+    end.select(1, condition.variable).fill_(problem_->domain[variable].high);
+    face.opposite = windows_.of(end, runtime_);
   }
   return face;
 }
@@ -80,10 +73,12 @@ std::vector<pde::Face> SolvePoints::first_faces() const {
   for (const auto* condition : conditions_->learned()) {
     const auto shared = std::ranges::find(
         faces, &conditions_->first_on_face(*condition), &pde::Face::condition);
-    faces.push_back(
-        shared == faces.end()
-            ? face_of(*condition, 0)
-            : pde::Face{condition, shared->first_token, shared->windows});
+    faces.push_back(shared == faces.end() ? face_of(*condition, 0)
+                                          : pde::Face{condition,
+                                                      shared->first_token,
+                                                      shared->windows,
+                                                      {},
+                                                      shared->normals});
   }
   return faces;
 }
@@ -104,6 +99,7 @@ void SolvePoints::begin_step(models::FieldNet& model,
     const auto drawn = face_of(*face.condition, round);
     face.windows.copy_(drawn.windows);
     if (face.opposite.defined()) face.opposite.copy_(drawn.opposite);
+    if (face.normals.defined()) face.normals.copy_(drawn.normals);
   }
   find_slabs();
 }
@@ -118,8 +114,8 @@ Tensor SolvePoints::adaptive(models::FieldNet& model,
   const auto stream = fmt::format("points/adaptive/{}", round);
   std::vector<Tensor> pool, sizes;
   for (int64_t part = 0; part < kCandidates; ++part) {
-    pool.push_back(pde::sample(pde::box_of(*problem_), pde::Sampling::kUniform,
-                               options_.per_axis, seed_, stream, part));
+    pool.push_back(pde::points_inside(*problem_, pde::Sampling::kUniform,
+                                      options_.per_axis, seed_, stream, part));
     Tensor size;
     for (const auto& residual :
          residuals.of_equations(model, windows_.of(pool.back(), runtime_))) {
@@ -156,6 +152,9 @@ train::NamedTensors SolvePoints::state() const {
     state[fmt::format("face.{}", n)] = faces_[n].windows;
     if (faces_[n].opposite.defined()) {
       state[fmt::format("opposite.{}", n)] = faces_[n].opposite;
+    }
+    if (faces_[n].normals.defined()) {
+      state[fmt::format("normals.{}", n)] = faces_[n].normals;
     }
   }
   return state;

@@ -12,6 +12,18 @@ namespace propagator::tasks {
 using nlohmann::json;
 using torch::Tensor;
 
+Tensor SolveReference::points() const {
+  const auto all = grid_.points();
+  return rows_.defined() ? all.index_select(0, rows_) : all;
+}
+
+Tensor SolveReference::on_grid(const Tensor& values) const {
+  if (!rows_.defined()) return values;
+  const auto count = grid_.points().size(0);
+  return torch::full({count, values.size(1)}, std::nan(""), values.options())
+      .index_copy_(0, rows_, values);
+}
+
 Tensor SolveReference::without_free_means(const Tensor& fields) const {
   std::vector<Tensor> columns;
   for (size_t f = 0; f < freedoms_.size(); ++f) {
@@ -23,12 +35,16 @@ Tensor SolveReference::without_free_means(const Tensor& fields) const {
         column = column - column.mean();
         break;
       case pde::Freedom::kFunctionOfTime: {
-        const auto by_time = column.reshape(grid_.shape());
+        const auto by_time =
+            on_grid(column.unsqueeze(1)).reshape(grid_.shape());
         std::vector<int64_t> others;
         for (int64_t v = 0; v < by_time.dim(); ++v) {
           if (v != problem_->time()) others.push_back(v);
         }
-        column = (by_time - by_time.mean(others, true)).flatten();
+        const auto mean = rows_.defined() ? by_time.nanmean(others, true)
+                                          : by_time.mean(others, true);
+        column = (by_time - mean).flatten();
+        if (rows_.defined()) column = column.index_select(0, rows_);
         break;
       }
     }
@@ -79,7 +95,9 @@ json SolveReference::error_along(const Tensor& answer,
   const int64_t along = std::max<int64_t>(0, problem_->time());
   const auto shape = grid_.shape();
   const auto squares = [&](const Tensor& x) {
-    auto sums = x.to(torch::kFloat64).square().sum(-1).view(shape);
+    auto sums = on_grid(x.to(torch::kFloat64).square().sum(-1, true))
+                    .nan_to_num(0)
+                    .view(shape);
     return sums.movedim(along, 0).reshape({grid_.size(along), -1}).sum(1);
   };
   // Not by the truth there, which may pass through zero.

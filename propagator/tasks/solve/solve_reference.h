@@ -5,6 +5,7 @@
 #include <string>
 
 #include "propagator/pde/reference/classical_answer.h"
+#include "propagator/pde/residual/problem_points.h"
 #include "propagator/tasks/solve/solve_options.h"
 #include "propagator/tasks/solve/test_grid.h"
 
@@ -25,7 +26,9 @@ class SolveReference {
       : problem_(&problem),
         options_(options),
         freedoms_(std::move(freedoms)),
-        grid_(TestGrid::centres(problem, options.per_axis)) {}
+        grid_(TestGrid::centres(problem, options.per_axis)) {
+    if (problem.region) rows_ = pde::rows_inside(problem, grid_.points());
+  }
   // Fields (N, F) at the points of another grid.
   SolveReference(const pde::Problem& problem, const SolveEvalOptions& options,
                  Freedoms freedoms, TestGrid grid, const torch::Tensor& fields)
@@ -37,7 +40,10 @@ class SolveReference {
             pde::Reference{.fields = without_free_means(fields), .error = 0}) {}
 
   const TestGrid& grid() const { return grid_; }
-  torch::Tensor points() const { return grid_.points(); }  // (N, D)
+  // (N, D), of the grid, or those inside of a domain of shapes.
+  torch::Tensor points() const;
+  // Values (N, K) at the points as those at all of the grid, NaN outside.
+  torch::Tensor on_grid(const torch::Tensor& values) const;
   // Fields (N, F) there without what the problem leaves free of them: where a
   // constant, as of a pressure, their mean; where a function of time, that at
   // each time.
@@ -56,6 +62,7 @@ class SolveReference {
   SolveEvalOptions options_;
   Freedoms freedoms_;
   TestGrid grid_;
+  torch::Tensor rows_;  // of the grid's points inside; undefined: all
   std::optional<pde::Reference> found_;
   std::string none_;  // why there is none
 };

@@ -3,6 +3,7 @@
 #include "propagator/core/log.h"
 #include "propagator/data/named_table.h"
 #include "propagator/pde/residual/problem_box.h"
+#include "propagator/pde/residual/problem_points.h"
 #include "propagator/tasks/solve/solve.h"
 
 namespace propagator::tasks {
@@ -12,6 +13,9 @@ using torch::Tensor;
 
 // Windows at once: more would only take memory.
 constexpr int64_t kWindowsAtOnce = 4096;
+
+// Beside the diagonal of the domain, as far as float32 rounds.
+constexpr double kOnEdge = 1e-6;
 
 pde::Probe probe_of(const Quantities& quantities, int64_t variables,
                     pde::Derivatives kind, const Runtime& runtime) {
@@ -32,6 +36,7 @@ class SolveSurrogate : public Surrogate {
       : model_(std::move(model)),
         net_(models::as_field_net(*model_)),
         variables_(problem.symbols.variables),
+        problem_(problem),
         box_(pde::box_of(problem)),
         quantities_(std::move(quantities)),
         probe_(probe_of(quantities_, std::ssize(variables_), kind, runtime)),
@@ -64,6 +69,7 @@ class SolveSurrogate : public Surrogate {
     const auto given = data::stack_points(inputs, variables_);  // (…, D)
     const auto points = given.flatten(0, -2);
     warn_of_points_outside(points);
+    const auto beyond = outside_of_shapes(points);
     std::vector<std::vector<Tensor>> parts(quantities_.size());
     for (int64_t n = 0; n < points.size(0); n += kWindowsAtOnce) {
       const auto environment = probe_.at(
@@ -76,8 +82,10 @@ class SolveSurrogate : public Surrogate {
     NamedTensors answers;
     for (size_t q = 0; q < parts.size(); ++q) {
       const auto& name = quantities_[q].first;
-      answers[name] = torch::cat(parts[q]).view_as(given.select(-1, 0));
-      warn_of_bad_numbers(name, answers[name]);
+      auto values = torch::cat(parts[q]);
+      warn_of_bad_numbers(name, values);
+      values.index_fill_(0, beyond, std::nan(""));
+      answers[name] = values.view_as(given.select(-1, 0));
     }
     // What was given stays as it was given.
     for (int64_t d = 0; d < given.size(-1); ++d) {
@@ -97,6 +105,22 @@ class SolveSurrogate : public Surrogate {
         count, points.size(0));
   }
 
+  // Rows of points (N, D), further than rounding takes one on the edge.
+  Tensor outside_of_shapes(const Tensor& points) const {
+    auto outside = torch::zeros({points.size(0)}, torch::kBool);
+    if (problem_.region) {
+      outside.fill_(true);
+      outside.index_fill_(0, pde::rows_inside(problem_, points, kOnEdge),
+                          false);
+    }
+    const auto rows = outside.nonzero().flatten();
+    if (rows.size(0) > 0) {
+      log::warn("{} of {} points are outside of the shapes: NaN there",
+                rows.size(0), points.size(0));
+    }
+    return rows;
+  }
+
   static void warn_of_bad_numbers(const std::string& name,
                                   const Tensor& values) {
     const auto bad =
@@ -109,6 +133,7 @@ class SolveSurrogate : public Surrogate {
   models::FieldNet& net_;
   std::shared_ptr<void> held_;  // what does not depend on the points
   std::vector<std::string> variables_;
+  pde::Problem problem_;
   pde::Box box_;
   Quantities quantities_;
   pde::Probe probe_;
