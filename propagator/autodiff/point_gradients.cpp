@@ -46,6 +46,7 @@ PointGradients::~PointGradients() { living = before_; }
 void PointGradients::forget() {
   layers_.clear();
   networks_.clear();
+  shared_.clear();
 }
 
 void PointGradients::note_layer(Layer layer) {
@@ -59,16 +60,54 @@ void PointGradients::note_network(Network network) {
   living->networks_.push_back(std::move(network));
 }
 
+Tensor PointGradients::at_each_point(const Tensor& numbers,
+                                     const std::vector<Tensor>& parameters,
+                                     torch::IntArrayRef shape) {
+  if (living == nullptr || !numbers.requires_grad()) return numbers;
+  auto sizes = shape.vec();
+  sizes.push_back(numbers.size(0));
+  const auto copies = numbers.expand(sizes).clone();
+  living->shared_.push_back({numbers, copies, parameters});
+  return copies;
+}
+
+void PointGradients::add_shared(const Shared& shared, const Tensor& gradients,
+                                int64_t points, const Tensor& flat,
+                                Tensor into) {
+  const auto by_numbers =
+      gradients.reshape({-1, points, gradients.size(-1)}).sum(0);  // (N, K)
+  std::vector<Tensor> parameters;
+  for (const auto& one : shared.parameters) {
+    if (one.requires_grad()) parameters.push_back(one);
+  }
+  for (int64_t k = 0; k < by_numbers.size(1); ++k) {
+    const auto slopes = torch::autograd::grad(
+        {shared.numbers[k]}, parameters, {}, /*retain_graph=*/true,
+        /*create_graph=*/false, /*allow_unused=*/true);
+    for (size_t p = 0; p < parameters.size(); ++p) {
+      if (!slopes[p].defined()) continue;
+      into.narrow(0, place_in(flat, parameters[p]), parameters[p].numel())
+          .add_(torch::outer(slopes[p].flatten(), by_numbers.select(1, k)));
+    }
+  }
+}
+
 void PointGradients::add(const Tensor& residuals, double factor,
                          const Tensor& flat, Tensor into) const {
   std::vector<Tensor> outputs;
   for (const auto& one : layers_) outputs.push_back(one.out);
   for (const auto& one : networks_) outputs.push_back(one.out);
+  for (const auto& one : shared_) outputs.push_back(one.copies);
   const auto gradients = torch::autograd::grad(
       {residuals.sum()}, outputs, {}, /*retain_graph=*/true,
       /*create_graph=*/false, /*allow_unused=*/true);
-  const torch::NoGradGuard no_grad;
   const int64_t points = residuals.numel();
+  for (size_t n = 0; n < shared_.size(); ++n) {
+    const auto& here = gradients[layers_.size() + networks_.size() + n];
+    if (!here.defined()) continue;
+    add_shared(shared_[n], here * factor, points, flat, into);
+  }
+  const torch::NoGradGuard no_grad;
   auto gradient = gradients.begin();
   for (const auto& [in, out, weight, bias, scale] : layers_) {
     if (!gradient->defined()) {

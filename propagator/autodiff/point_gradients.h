@@ -43,11 +43,27 @@ class PointGradients {
   };
   static void note_layer(Layer layer);
   static void note_network(Network network);
+  // Numbers (K) that all points of a shape share, made of some of `parameters`:
+  // while one lives, a copy for each point, (…, K), so that residuals have
+  // gradients by them too; else the numbers.
+  static torch::Tensor at_each_point(
+      const torch::Tensor& numbers,
+      const std::vector<torch::Tensor>& parameters, torch::IntArrayRef shape);
 
  private:
+  struct Shared {
+    torch::Tensor numbers, copies;
+    std::vector<torch::Tensor> parameters;
+  };
+  // For the gradients (…, K) by the copies.
+  static void add_shared(const Shared& shared, const torch::Tensor& gradients,
+                         int64_t points, const torch::Tensor& flat,
+                         torch::Tensor into);
+
   PointGradients* before_;
   std::vector<Layer> layers_;
   std::vector<Network> networks_;
+  std::vector<Shared> shared_;
 };
 
 }  // namespace propagator::autodiff

@@ -3,6 +3,8 @@
 #include <torch/autograd.h>
 #include <torch/utils.h>
 
+#include "propagator/autodiff/point_gradients.h"
+
 namespace propagator::pde {
 namespace {
 
@@ -116,8 +118,12 @@ std::vector<Environment> Probe::at(autodiff::FieldNet& model,
                                    const std::vector<Place>& places) const {
   auto environments = fields_at(model, places);
   if (const auto unknowns = model.unknowns(); unknowns.defined()) {
+    const auto parameters = model.parameters();
     for (auto& environment : environments) {
-      environment.unknowns = unknowns.unbind();
+      environment.unknowns = autodiff::PointGradients::at_each_point(
+                                 unknowns, parameters,
+                                 environment.variables.front().value().sizes())
+                                 .unbind(-1);
     }
   }
   return environments;

@@ -20,19 +20,16 @@ class WeighedResiduals {
     all_.jacobian = torch::zeros({flat_->numel(), count}, flat_->options());
   }
 
-  // Residuals of one group, whose mean squares have a weight, from what passed
-  // through the network since the last call.
+  // Residuals (N, …) of one group, whose mean squares have a weight, from what
+  // passed through the network since the last call; each depends on one of N
+  // points.
   void add(const std::vector<Tensor>& residuals, double weight) {
     for (const auto& residual : residuals) {
-      const int64_t count = residual.numel();
-      const double factor = std::sqrt(weight / static_cast<double>(count));
-      all_.residuals.narrow(0, end_, count)
-          .copy_(residual.detach().flatten() * factor);
-      if (flat_ != nullptr && residual.requires_grad()) {
-        passed_.add(residual, factor, *flat_,
-                    all_.jacobian.narrow(1, end_, count));
+      const double factor =
+          std::sqrt(weight / static_cast<double>(residual.numel()));
+      for (const auto& of_points : residual.flatten(1).unbind(1)) {
+        add_column(of_points, factor);
       }
-      end_ += count;
     }
     passed_.forget();
   }
@@ -48,6 +45,16 @@ class WeighedResiduals {
   const train::LeastSquares& all() const { return all_; }
 
  private:
+  void add_column(const Tensor& residual, double factor) {
+    const int64_t count = residual.numel();
+    all_.residuals.narrow(0, end_, count).copy_(residual.detach() * factor);
+    if (flat_ != nullptr && residual.requires_grad()) {
+      passed_.add(residual, factor, *flat_,
+                  all_.jacobian.narrow(1, end_, count));
+    }
+    end_ += count;
+  }
+
   const Tensor* flat_;
   train::LeastSquares all_;
   autodiff::PointGradients passed_;
@@ -60,22 +67,41 @@ int64_t count_of(const pde::Face& face) {
          (condition.is_periodic() ? std::ssize(condition.matched) : 1);
 }
 
+// Of terms that are squares alone: ConfigError if one is not.
+int64_t count_of(const std::vector<OwnTerm>& terms, models::FieldNet& model) {
+  const torch::NoGradGuard no_grad;
+  int64_t count = 0;
+  for (const auto& term : terms) {
+    const auto left = term.left(model, data::Split::kTrain);
+    if (left.added.defined()) {
+      throw ConfigError("optimizer.kind",
+                        fmt::format("levenberg_marquardt needs a loss of "
+                                    "squares alone, and {} has a likelihood",
+                                    term.name),
+                        "set loss.readings=mse, or optimizer.kind=broyden");
+    }
+    for (const auto& residual : left.residuals) count += residual.numel();
+  }
+  return count;
+}
+
 }  // namespace
 
 train::LeastSquares SolveLoss::least_squares(models::FieldNet& model,
                                              const SolvePoints& points,
                                              const Tensor* flat) const {
-  if (is_learned() || !own_.empty() || !problem_->unknowns.empty()) {
+  if (is_learned()) {
     throw ConfigError(
         "optimizer.kind",
-        "levenberg_marquardt needs a loss of the problem's residuals alone, "
-        "with weights that are not learned",
-        "set optimizer.kind=lbfgs");
+        "levenberg_marquardt needs a loss of squares alone, with weights that "
+        "are not learned",
+        "set optimizer.kind=lbfgs, or loss.balance=fixed");
   }
   const torch::AutoGradMode mode(flat != nullptr);
   const auto& windows = points.of(data::Split::kTrain);
   int64_t count = windows.size(0) * std::ssize(problem_->equations);
   for (const auto& face : points.faces()) count += count_of(face);
+  count += count_of(own_, model);
   const auto weights = weights_.to(torch::kCPU, torch::kFloat64);
   const double* weight = weights.data_ptr<double>();
   WeighedResiduals all(count, flat, windows);
@@ -86,6 +112,9 @@ train::LeastSquares SolveLoss::least_squares(models::FieldNet& model,
   // One by one: a periodic one asks at two points for each residual.
   for (const auto& face : points.faces()) {
     all.add(residuals_.of_faces(model, {face}).front(), *++weight);
+  }
+  for (const auto& term : own_) {
+    all.add(term.left(model, data::Split::kTrain).residuals, *++weight);
   }
   return all.all();
 }
