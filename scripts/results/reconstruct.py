@@ -9,7 +9,7 @@ def table_of(name):
     """Which table a row belongs to."""
     if name.startswith("pressure-"):
         return "pressure"
-    if "-unknown" in name:
+    if "-unknown" in name or name == "diffusivity":
         return "unknown"
     if name.startswith("heat"):
         return "heat"
@@ -55,10 +55,19 @@ def coverage(share, fit="held_out_fit"):
                       if "coverage" in r.get(fit, {}) else "-")
 
 
+def end(number):
+    """Of an interval, which may have none."""
+    return "none" if number is None else f"{number:.4g}"
+
+
 def found(r):
-    return "; ".join(
-        f"{name} = {one['value']:.4g} ({one['interval_95'][0]:.4g} to "
-        f"{one['interval_95'][1]:.4g})" for name, one in r["unknowns"].items())
+    parameters = [
+        f"{name} = {one['value']:.4g} ({end(one['interval_95'][0])} to "
+        f"{end(one['interval_95'][1])})"
+        for name, one in r.get("unknowns", {}).items()]
+    functions = [f"{name}, {len(one['value'])} values"
+                 for name, one in r.get("functions", {}).items()]
+    return "; ".join(parameters + functions)
 
 
 FIELDS = [(f"relative L2 of {name}", of_field(name)) for name in "uvp"]
@@ -79,7 +88,8 @@ TABLES = [
       ("in the 50 % interval", coverage("50")),
       ("in the 90 % interval", coverage("90")),
       ("in the 90 % interval, new", coverage("90", "new_fit"))]),
-    ("unknown", "Unknown parameters", ["With the interval of 95 %."],
+    ("unknown", "Unknown parameters and functions",
+     ["Parameters with the interval of 95 %."],
      [("noise", lambda r: f"{r['sensors']['noise']:g}"), ("found", found)]),
     ("pressure", "The pressure of a wake", [
         "The S-Pformer paper's Navier-Stokes column: 2500 readings of the velocity, the pressure compared."],

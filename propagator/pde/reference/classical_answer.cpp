@@ -13,6 +13,7 @@
 #include "propagator/core/stopwatch.h"
 #include "propagator/pde/reference/spectral_plan.h"
 #include "propagator/pde/reference/spectral_solver.h"
+#include "propagator/pde/text/known_functions.h"
 
 namespace propagator::pde {
 namespace {
@@ -190,6 +191,18 @@ class Search {
   std::exception_ptr failure_;
 };
 
+// The truth of functions, (N, functions).
+Tensor functions_at(const pde::Problem& problem, const Tensor& points) {
+  const auto variables = autodiff::coordinates(autodiff::Jet::constant(points));
+  std::vector<Tensor> columns;
+  for (const auto& function : problem.functions) {
+    columns.push_back(function.truth->evaluate({variables, {}})
+                          .value()
+                          .expand({points.size(0)}));
+  }
+  return torch::stack(columns, 1);
+}
+
 }  // namespace
 
 Reference reference_at(const pde::Problem& problem, const Tensor& points,
@@ -197,6 +210,12 @@ Reference reference_at(const pde::Problem& problem, const Tensor& points,
   const auto at = points.detach().to(torch::kCPU, torch::kFloat64);
   if (!problem.exact.empty()) {
     return {problem.exact_fields(autodiff::Jet::constant(at)).value(), 0, {}};
+  }
+  if (!problem.functions.empty()) {
+    auto known =
+        reference_at(with_known_functions(problem), at, tolerance, seconds);
+    known.fields = torch::cat({known.fields, functions_at(problem, at)}, 1);
+    return known;
   }
   const Ladder ladder(problem);
   const Stopwatch clock;

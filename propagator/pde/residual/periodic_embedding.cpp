@@ -132,6 +132,16 @@ autodiff::FieldDomain PeriodicEmbedding::seen(
   return seen;
 }
 
+std::vector<int64_t> PeriodicEmbedding::columns_of(int64_t variable,
+                                                   int64_t variables) const {
+  std::vector<int64_t> columns{variable};
+  for (size_t n = 0; n < periodic_.size(); ++n) {
+    if (periodic_[n].variable != variable) continue;
+    columns.push_back(variables + static_cast<int64_t>(n));
+  }
+  return columns;
+}
+
 std::shared_ptr<autodiff::FieldNet> PeriodicEmbedding::embed(
     std::shared_ptr<autodiff::FieldNet> network) const {
   if (periodic_.empty()) return network;

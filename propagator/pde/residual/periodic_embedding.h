@@ -24,6 +24,9 @@ class PeriodicEmbedding {
   // What the network sees: the cosine in the variable's place, the sines
   // behind all others.
   autodiff::FieldDomain seen(const autodiff::FieldDomain& domain) const;
+  // Which of the coordinates that the network sees belong to a variable of the
+  // domain, of `variables`.
+  std::vector<int64_t> columns_of(int64_t variable, int64_t variables) const;
   // `network` with such inputs, as one on the domain.
   std::shared_ptr<autodiff::FieldNet> embed(
       std::shared_ptr<autodiff::FieldNet> network) const;

@@ -228,6 +228,24 @@ Expression Expression::without(const std::set<Derivative>& derivatives) const {
   return {replaced(root_, zero), symbols_};
 }
 
+Expression Expression::with_field(int64_t field,
+                                  const Expression& formula) const {
+  const auto in_place = [&](const Node& node) -> NodePtr {
+    if (node.kind != Node::Kind::kField || node.derivative.field != field) {
+      return nullptr;
+    }
+    auto derived = formula.root_;
+    const auto& orders = node.derivative.orders;
+    for (int64_t v = 0; v < std::ssize(orders); ++v) {
+      for (int64_t n = 0; n < orders[static_cast<size_t>(v)]; ++n) {
+        derived = differentiate(derived, v);
+      }
+    }
+    return derived;
+  };
+  return {replaced(root_, in_place), symbols_};
+}
+
 Expression Expression::with_sum(const SecondOrderSum& sum) const {
   const auto factors = factors_of_order(2);
   if (!factors ||

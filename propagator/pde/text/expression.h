@@ -83,6 +83,10 @@ class Expression {
   // value, as u/u_t has none.
   Expression without(const std::set<Derivative>& derivatives) const;
 
+  // With a formula of the variables in place of a field, and its derivatives in
+  // place of the field's.
+  Expression with_field(int64_t field, const Expression& formula) const;
+
   // With the environment's `second_order_sum` in place of second derivatives,
   // which are multiples of the sum alone; std::invalid_argument if not. `sum`
   // is not empty.

@@ -67,7 +67,7 @@ void check_lists(const ProblemText& text, Posed posed) {
 
 void check_fields(const Problem& problem) {
   const auto named = problem.derivatives();
-  for (int64_t f = 0; f < std::ssize(problem.symbols.fields); ++f) {
+  for (int64_t f = 0; f < problem.solved(); ++f) {
     if (highest(named, f, 0) >= 0) continue;
     const auto& field = problem.symbols.fields[static_cast<size_t>(f)];
     throw ProblemError(
@@ -155,7 +155,7 @@ void add_remarks(Problem& problem, Posed posed) {
   };
   const auto plural = [](auto count) { return count == 1 ? "" : "s"; };
   const auto equations = problem.equations.size();
-  const auto fields = problem.symbols.fields.size();
+  const auto fields = static_cast<size_t>(problem.solved());
   if (equations != fields) {
     remark("{} equation{} for {} field{}", equations, plural(equations), fields,
            plural(fields));
@@ -192,6 +192,13 @@ void add_remarks(Problem& problem, Posed posed) {
            all, plural(all), variable, orders);
   }
   for (const auto& bare : bare_parts_of_edge(problem)) remark("{}", bare);
+  for (const auto& function : problem.functions) {
+    if (std::ssize(function.variables) < std::ssize(problem.domain)) continue;
+    remark(
+        "{} depends on all variables: any fields meet the equations with some "
+        "of it, so that only readings say what both are",
+        problem.text(function));
+  }
   for (const auto& jump : jumps_of_conditions(problem)) remark("{}", jump);
 }
 

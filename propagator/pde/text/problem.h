@@ -32,7 +32,9 @@ using autodiff::DerivativePlan;
 // t, or else time, is time, if `time` names no other. A parameter of the
 // equations may be unknown, `c = 1` in a list of its own: then this is where
 // the search for it begins, and its number among the parameters, if it is
-// there, the truth.
+// there, the truth. `c in [0.1, 10]` keeps the search within bounds; `k(x)`, or
+// `k(x) in [0.1, 10]`, is a function of these variables, whose truth, if it is
+// known, stands in `exact`.
 struct ProblemText {
   std::vector<std::string> domain = {};
   std::vector<std::string> fields = {};
@@ -104,6 +106,16 @@ struct Unknown {
   std::string name;
   double start = 1;
   std::optional<double> truth = {};
+  std::optional<Interval> bounds = {};
+};
+
+// A function of some variables that is to be found: a field behind those that
+// are solved for, whose derivatives by the other variables are 0.
+struct UnknownFunction {
+  int64_t field = 0;
+  std::vector<int64_t> variables = {};
+  std::optional<Interval> bounds = {};
+  std::optional<Expression> truth = {};
 };
 
 struct Problem {
@@ -114,6 +126,7 @@ struct Problem {
   std::string inside;                                      // as written
   std::vector<std::pair<std::string, double>> parameters;  // as they came
   std::vector<Unknown> unknowns;
+  std::vector<UnknownFunction> functions;
   // Residuals, with the truth for unknowns, or else where their search begins.
   std::vector<Expression> equations;
   std::vector<Expression> open_equations;  // with unknowns left in them
@@ -127,6 +140,12 @@ struct Problem {
 
   int64_t time() const { return time_of(symbols); }
   std::vector<int64_t> space() const;  // all other variables
+  // The fields that are solved for, the first ones; functions follow them.
+  int64_t solved() const;
+  // Whether the equations hold for each value of a variable by itself, as for
+  // a range of a parameter: they name no derivative by it.
+  bool is_parameter(int64_t variable) const;
+  int64_t parameter() const;  // the first such variable but time, or -1
   // Everything that the equations name, that the conditions do, or either.
   std::set<Derivative> derivatives() const;
   std::set<Derivative> derivatives_on_faces() const;
@@ -138,6 +157,7 @@ struct Problem {
   SecondOrderSum second_order_sum() const;
   // The exact fields on points (M; …, D): (M; …, F).
   Jet exact_fields(const Jet& points) const;
+  std::string text(const UnknownFunction& function) const;  // "k(x)"
   // "on x=0: u_x - u = 0", as it was understood.
   std::string text(const Condition& condition) const;
   // What was understood, and how derivatives are computed, for people.

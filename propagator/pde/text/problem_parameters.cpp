@@ -6,6 +6,7 @@
 
 #include "propagator/pde/text/expression_node.h"
 #include "propagator/pde/text/problem_reader.h"
+#include "propagator/pde/text/sought_range.h"
 
 // Parameters, known and unknown.
 
@@ -90,6 +91,7 @@ void ProblemReader::read_parameter(const Line& line) {
 }
 
 void ProblemReader::read_unknown(const Line& line) {
+  if (line.tokens[1].is("(")) return;  // a function, read with the fields
   const auto& token = line.tokens[0];
   auto& constants = problem_.symbols.constants;
   const auto known = constants.find(token.text);
@@ -109,9 +111,21 @@ void ProblemReader::read_unknown(const Line& line) {
               fmt::format("write its formula in the equations in place of {}",
                           user->second));
   }
-  Unknown unknown{name, value_of(line, name)};
+  Unknown unknown{name};
+  if (line.tokens[1].is_name("in")) {
+    unknown.bounds = bounds_at(line, 1, "write bounds as c in [0.1, 10]");
+    unknown.start = SoughtRange(*unknown.bounds).middle();
+  } else {
+    unknown.start = value_of(line, name);
+  }
   if (known != constants.end()) {
     unknown.truth = known->second;
+    if (unknown.bounds && (known->second < unknown.bounds->low ||
+                           known->second > unknown.bounds->high)) {
+      line.fail(fmt::format("the true {} is {}, outside of its bounds", name,
+                            known->second),
+                token, "widen the bounds, or correct problem.parameters");
+    }
   } else {
     constants[name] = unknown.start;
   }

@@ -54,6 +54,11 @@ std::vector<std::string> region_lines(const Problem& problem) {
   return lines;
 }
 
+std::string bounds_text(const std::optional<Interval>& bounds) {
+  if (!bounds) return "";
+  return fmt::format(" in [{}, {}]", bounds->low, bounds->high);
+}
+
 }  // namespace
 
 std::string Problem::text(const Condition& condition) const {
@@ -88,11 +93,16 @@ std::string Problem::describe() const {
   for (size_t i = 0; i < domain.size(); ++i) {
     lines.push_back(fmt::format(
         "{} in [{}, {}]{}", symbols.variables[i], domain[i].low, domain[i].high,
-        static_cast<int64_t>(i) == time() ? " (time)" : ""));
+        static_cast<int64_t>(i) == time()       ? " (time)"
+        : is_parameter(static_cast<int64_t>(i)) ? " (no derivative by it)"
+                                                : ""));
   }
   section("domain", lines);
   if (region) section("shapes", region_lines(*this));
-  section("fields", {fmt::format("{}", fmt::join(symbols.fields, ", "))});
+  const auto solved_for = symbols.fields.begin() + solved();
+  section(
+      "fields",
+      {fmt::format("{}", fmt::join(symbols.fields.begin(), solved_for, ", "))});
   lines.clear();
   for (const auto& [name, value] : parameters) {
     lines.push_back(fmt::format("{} = {}", name, value));
@@ -105,8 +115,13 @@ std::string Problem::describe() const {
   section("coefficients", lines);
   lines.clear();
   for (const auto& unknown : unknowns) {
-    lines.push_back(
-        fmt::format("{}, sought from {}", unknown.name, unknown.start));
+    lines.push_back(fmt::format("{}, sought from {:.6g}{}", unknown.name,
+                                unknown.start, bounds_text(unknown.bounds)));
+  }
+  for (const auto& function : functions) {
+    lines.push_back(fmt::format(
+        "{}{}{}", this->text(function), bounds_text(function.bounds),
+        function.truth ? ", in truth " + function.truth->text() : ""));
   }
   section("unknown", lines);
   lines.clear();

@@ -56,6 +56,8 @@ Problem ProblemReader::read(const ProblemText& text) {
                 [this](const auto& item) { read_fields(Line(item)); });
   for_each_item("shapes", text.shapes,
                 [this](const auto& item) { read_shape(Line(item)); });
+  for_each_item("unknown", text.unknown,
+                [this](const auto& item) { read_function(Line(item)); });
   check_names();
   for_each_item("coefficients", text.coefficients,
                 [this](const auto& item) { read_coefficient(Line(item)); });
@@ -66,12 +68,14 @@ Problem ProblemReader::read(const ProblemText& text) {
   check_unknowns();
   for_each_item("conditions", text.conditions,
                 [this](const auto& item) { read_condition(Line(item)); });
+  check_functions();
   has_exact_.assign(problem_.symbols.fields.size(), false);
   if (!text.exact.empty()) {
     problem_.exact.resize(problem_.symbols.fields.size());
   }
   for_each_item("exact", text.exact,
                 [this](const auto& item) { read_exact(Line(item)); });
+  take_truths();
   for (size_t i = 0; i < problem_.exact.size(); ++i) {
     if (has_exact_[i]) continue;
     const auto& field = problem_.symbols.fields[i];
@@ -139,25 +143,36 @@ void ProblemReader::read_interval(const Line& line) {
   const auto& tokens = line.tokens;
   expect_known(line, "the domain");
   const auto name = declared(line, tokens[0]);
-  if (!tokens[1].is_name("in")) {
-    line.fail("expected 'in'" + got(tokens[1]), tokens[1], usage);
+  const auto interval = bounds_at(line, 1, usage);
+  problem_.symbols.variables.push_back(name);
+  problem_.domain.push_back(interval);
+}
+
+Interval ProblemReader::bounds_at(const Line& line, size_t i,
+                                  const std::string& usage) const {
+  const auto& tokens = line.tokens;
+  if (!tokens[i].is_name("in")) {
+    line.fail("expected 'in'" + got(tokens[i]), tokens[i], usage);
   }
-  line.expect(2, "[", usage);
+  const size_t open = i + 1;
+  line.expect(open, "[", usage);
   const size_t last = tokens.size() - 2;  // before the end
-  line.expect(last > 2 ? last : last + 1, "]", usage);
-  const auto comma = std::ranges::find_if(
-      tokens, [](const Token& token) { return token.is(","); });
-  if (comma == tokens.end()) line.fail("expected two bounds", tokens[2], usage);
-  const Interval interval{constant(line, {tokens[2].end(), comma->at}),
+  line.expect(last > open ? last : last + 1, "]", usage);
+  const auto comma =
+      std::find_if(tokens.begin() + static_cast<int64_t>(open), tokens.end(),
+                   [](const Token& token) { return token.is(","); });
+  if (comma == tokens.end()) {
+    line.fail("expected two bounds", tokens[open], usage);
+  }
+  const Interval interval{constant(line, {tokens[open].end(), comma->at}),
                           constant(line, {comma->end(), tokens[last].at})};
   if (!(interval.low < interval.high)) {
     throw SyntaxError(fmt::format("expected low < high, got [{}, {}]",
                                   interval.low, interval.high),
-                      line.text, tokens[2].at,
-                      tokens[last].end() - tokens[2].at, "");
+                      line.text, tokens[open].at,
+                      tokens[last].end() - tokens[open].at, "");
   }
-  problem_.symbols.variables.push_back(name);
-  problem_.domain.push_back(interval);
+  return interval;
 }
 
 void ProblemReader::read_fields(const Line& line) {
@@ -180,7 +195,8 @@ std::vector<Expression> ProblemReader::residuals(const Line& line, Part part,
       normal == nullptr
           ? Expression::parse_equations(line.text, symbols, part)
           : Expression::parse_on_edge(line.text, symbols, *normal, part);
-  for (const auto& formula : formulas) {
+  for (auto& formula : formulas) {
+    formula = without_constant_derivatives(formula);
     if (!formula.derivatives().empty()) continue;
     throw SyntaxError(
         formulas.size() == 1
@@ -274,6 +290,7 @@ void ProblemReader::read_boundary(const Line& line, size_t colon) {
   const auto space = problem_.space();
   for (int64_t axis = 0; axis < std::ssize(space); ++axis) {
     const int64_t x = space[static_cast<size_t>(axis)];
+    if (problem_.is_parameter(x)) continue;
     const auto& [low, high] = problem_.domain[static_cast<size_t>(x)];
     for (const double at : {low, high}) {
       const bool is_bare = region != nullptr &&
@@ -282,8 +299,9 @@ void ProblemReader::read_boundary(const Line& line, size_t colon) {
     }
   }
   if (problem_.conditions.size() == before) {
-    line.fail("there is no boundary: the only variable is time", line.tokens[1],
-              "write at t=…");
+    line.fail(
+        "there is no boundary: the equations have derivatives by time alone",
+        line.tokens[1], "write at t=…, or on x=…");
   }
 }
 

@@ -35,6 +35,11 @@ class ProblemReader {
   void note_names(const ProblemText& text);
   void read_parameter(const Line& line);
   void read_unknown(const Line& line);
+  // Where a line in the list of unknowns is a function, as k(x).
+  void read_function(const Line& line);
+  // The bounds "in [a, b]" at token `i`, the last of a line.
+  Interval bounds_at(const Line& line, size_t i,
+                     const std::string& usage) const;
   // SyntaxError if the line names an unknown; `true_ones`: those with a truth
   // may stand there.
   void expect_known(const Line& line, const char* where,
@@ -89,7 +94,12 @@ class ProblemReader {
   // A new name, neither reserved nor used.
   std::string declared(const Line& line, const Token& name);
   void check_names() const;
-  void check_unknowns() const;  // ProblemError
+  void check_unknowns() const;   // ProblemError
+  void check_functions() const;  // ProblemError
+  // What a line gives as the truth of functions is no solution of fields.
+  void take_truths();
+  // Derivatives of functions by variables that they do not have are 0.
+  Expression without_constant_derivatives(const Expression& formula) const;
   int64_t variable(const Line& line, const Token& name) const;
   double constant(const Line& line, Part part) const;
   // Its number, as "c = 2" gives it.

@@ -39,6 +39,7 @@ Solve::Readings Reconstruct::readings_of(int64_t field) const {
 }
 
 void Reconstruct::draw_own(models::FieldNet& model, report::Report& report) {
+  draw_functions(model, report);
   if (!predicts_variance()) return;
   if (problem_->domain.size() == 1) {
     draw_bands(model, report);

@@ -49,6 +49,7 @@ void Reconstruct::describe(config::Schema& s) {
   s.section("sensors", sensor_options_);
   s.section("truth", truth_options_);
   s.section("loss", reading_loss_, config::Role::kLoss);
+  s.section("functions", function_options_, config::Role::kModel);
 }
 
 std::map<std::string, std::string> Reconstruct::defaults() const {
@@ -77,23 +78,13 @@ void Reconstruct::validate_own() {
     measured_.push_back(found - names.begin());
   }
   if (measured_.empty()) {
-    measured_.resize(names.size());
+    measured_.resize(static_cast<size_t>(problem_->solved()));
     std::iota(measured_.begin(), measured_.end(), 0);
   }
   std::ranges::sort(measured_);
   const bool drawn =
       sensor_options_.file.empty() && truth_options_.file.empty();
-  for (size_t k = 0; k < problem_->unknowns.size(); ++k) {
-    const auto& [name, start, truth] = problem_->unknowns[k];
-    if (truth || !drawn || !problem_->exact.empty()) continue;
-    throw ConfigError(
-        "problem.unknown",
-        fmt::format("readings cannot be drawn while {} is unknown", name),
-        fmt::format("give readings with sensors.file, or the true {} among "
-                    "problem.parameters",
-                    name),
-        static_cast<int64_t>(k));
-  }
+  validate_unknowns(drawn);
   for (const auto& simulated : simulated_files()) {
     expect_simulated(simulated, "truth", "data/wake.h5");
   }
@@ -142,13 +133,16 @@ int64_t Reconstruct::outputs() const {
 }
 
 int64_t Reconstruct::network_outputs() const {
-  return reading_loss_.kind == ReadingLoss::kFaithful ? Solve::outputs()
-                                                      : outputs();
+  const int64_t variances = reading_loss_.kind == ReadingLoss::kHeteroscedastic
+                                ? std::ssize(measured_)
+                                : 0;
+  return problem_->solved() + variances;
 }
 
 models::FieldDomain Reconstruct::domain() const {
   auto domain = Solve::domain();
   domain.fields = network_outputs();
+  domain.field_names.resize(static_cast<size_t>(problem_->solved()));
   if (reading_loss_.kind == ReadingLoss::kHeteroscedastic) {
     domain.log_variances_of = measured_;
   }
@@ -186,6 +180,7 @@ void Reconstruct::prepare(int64_t seed, const Runtime& runtime) {
   } else if (!never_read_.empty()) {
     reference_ = SolveReference(*problem_, eval_options_, freedoms());
   }
+  expect_enough_readings();
   Solve::prepare(seed, runtime);
   columns_ = torch::tensor(measured_, torch::kInt64);
   const auto read = sensors_.training.readings.index_select(1, columns_);
@@ -249,30 +244,40 @@ std::shared_ptr<torch::nn::Module> Reconstruct::make_model() const {
     spreads = std::make_shared<SpreadNet>(seen);
   }
   return conditions_.build_into(std::make_shared<ScaledNet>(
-      network, spreads, outputs(), problem_->unknowns));
+      ScaledNet::Parts{network, problem_->solved(), make_functions(), spreads},
+      outputs(), problem_->unknowns));
 }
 
 void Reconstruct::calibrate(torch::nn::Module& model) {
   auto shift = torch::zeros({outputs()}, torch::kFloat64);
   auto scale = torch::ones({outputs()}, torch::kFloat64);
   for (size_t k = 0; k < measured_.size(); ++k) {
-    shift[measured_[k]] = mean_[static_cast<int64_t>(k)];
     const auto spread = spread_[static_cast<int64_t>(k)];
-    scale[measured_[k]] = spread;
+    // A function has its own size, and bounds perhaps.
+    if (measured_[k] < problem_->solved()) {
+      shift[measured_[k]] = mean_[static_cast<int64_t>(k)];
+      scale[measured_[k]] = spread;
+    }
     if (!predicts_variance()) continue;
     shift[Solve::outputs() + static_cast<int64_t>(k)] = 2 * spread.log();
   }
   // A network's answers beside the fields are never read.
   const auto& read = sensors_.training.readings;
-  const int64_t answers = network_outputs();
-  auto readings =
-      torch::full({read.size(0), answers}, std::nan(""), read.options());
-  for (int64_t f = 0; f < read.size(1); ++f) {
+  const int64_t fields = problem_->solved();
+  auto readings = torch::full({read.size(0), network_outputs()}, std::nan(""),
+                              read.options());
+  for (int64_t f = 0; f < fields; ++f) {
     readings.select(1, f).copy_((read.select(1, f) - shift[f]) / scale[f]);
   }
+  // Without the functions, which are no answers of the network.
+  const auto of_network = [&](const Tensor& all) {
+    const int64_t others = network_outputs() - fields;
+    return torch::cat(
+        {all.slice(0, 0, fields),
+         all.slice(0, Solve::outputs(), Solve::outputs() + others)});
+  };
   as_field_net(model).observe({sensors_.training.points, readings,
-                               shift.slice(0, 0, answers),
-                               scale.slice(0, 0, answers)});
+                               of_network(shift), of_network(scale)});
   for (const auto& part : model.modules()) {
     if (auto* scaled = part->as<ScaledNet>()) scaled->set(shift, scale);
   }

@@ -1,5 +1,7 @@
 #pragma once
 
+#include "propagator/tasks/reconstruct/function_net.h"
+#include "propagator/tasks/reconstruct/posterior.h"
 #include "propagator/tasks/reconstruct/reconstruct_options.h"
 #include "propagator/tasks/reconstruct/sensors.h"
 #include "propagator/tasks/solve/solve.h"
@@ -48,6 +50,11 @@ class Reconstruct : public Solve {
   Explored explored(models::FieldNet& model, const Answer& answer) override;
 
  private:
+  // Beside the network's fields: functions that are sought.
+  std::vector<std::shared_ptr<FunctionNet>> make_functions() const;
+  void validate_unknowns(bool drawn) const;
+  // DataError of readings that are fewer than what they are to tell.
+  void expect_enough_readings() const;
   bool predicts_variance() const {
     return reading_loss_.kind != ReadingLoss::kMse;
   }
@@ -77,9 +84,19 @@ class Reconstruct : public Solve {
   std::optional<Read> new_readings();
   // What was found of each unknown parameter: value, interval, truth if known.
   nlohmann::json unknowns_of(models::FieldNet& model);
-  // Standard deviation of one, as it is sought; `said` gets how it was found.
+  // Standard deviations of all, as they are sought, from the Jacobian of the
+  // loss; nothing if it has none, or one that is too large.
+  std::optional<Posterior> posterior_of(models::FieldNet& model);
+  // Of a reading, in units of each field's spread, where `used` numbers of
+  // those that trained made the field.
+  double noise_of(models::FieldNet& model, double used) const;
+  // Of one, by conjugate gradients; `said` gets how it was found.
   double deviation_of(models::FieldNet& model, int64_t unknown,
                       nlohmann::json& said);
+  // What was found of a function, over its variables, and its truth if known.
+  nlohmann::json function_of(models::FieldNet& model,
+                             const pde::UnknownFunction& function) const;
+  void draw_functions(models::FieldNet& model, report::Report& report) const;
   // |error| / predicted standard deviation of the readings there are, (n).
   torch::Tensor deviations_of(models::FieldNet& model, const Read& at) const;
   static torch::Tensor deviations_of(const Misfit& misfit, const Read& at);
@@ -95,6 +112,7 @@ class Reconstruct : public Solve {
   SensorOptions sensor_options_;
   TruthOptions truth_options_;
   ReadingLossOptions reading_loss_;
+  FunctionOptions function_options_;
 
   // Made by `validate`.
   std::vector<int64_t> measured_;  // fields

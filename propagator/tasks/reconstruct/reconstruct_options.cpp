@@ -50,6 +50,20 @@ void TruthOptions::describe(config::Schema& s) {
            .role = config::Role::kEvaluation});
 }
 
+void FunctionOptions::describe(config::Schema& s) {
+  s.field("width", width,
+          {.help = "width of a hidden layer of each function in "
+                   "problem.unknown, as k(x)",
+           .min = 1,
+           .max = 4096,
+           .later = true});
+  s.field("layers", layers,
+          {.help = "hidden layers of each function in problem.unknown",
+           .min = 1,
+           .max = 64,
+           .later = true});
+}
+
 void ReadingLossOptions::describe(config::Schema& s) {
   s.field("data", weight, loss_weight("weight of the readings"));
   s.field("readings", kind,

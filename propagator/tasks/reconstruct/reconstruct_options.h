@@ -32,6 +32,14 @@ struct TruthOptions {
   void describe(config::Schema& schema);
 };
 
+// The networks of functions that are sought.
+struct FunctionOptions {
+  int64_t width = 16;
+  int64_t layers = 2;
+
+  void describe(config::Schema& schema);
+};
+
 // mse: the mean square of what is off, in units of each field's spread;
 // heteroscedastic: the likelihood of a normal number whose variance the network
 // says for each point; faithful: as mse, while a small network of its own

@@ -1,6 +1,7 @@
 #include <fmt/format.h>
 #include <torch/utils.h>
 
+#include <algorithm>
 #include <array>
 #include <cmath>
 #include <utility>
@@ -26,6 +27,11 @@ constexpr const char* kRelativeErrorOf = "relative error of ";
 // |share of new readings inside the interval of 90 % - 0.9|
 constexpr const char* kCoverageError = "error of 90 % coverage";
 
+// "0.1", or "none" where an interval has no end.
+std::string end_of(const json& end) {
+  return end.is_number() ? fmt::format("{:.5g}", end.get<double>()) : "none";
+}
+
 void present_unknown(const std::string& name, const json& one,
                      Evaluation& evaluation) {
   const auto& interval = one.at("interval_95");
@@ -35,12 +41,20 @@ void present_unknown(const std::string& name, const json& one,
           : "";
   evaluation.table.row(
       {fmt::format("{}, found", name),
-       fmt::format("{:.5g} (95 %: {:.5g} to {:.5g}){}",
-                   one.at("value").get<double>(), interval.at(0).get<double>(),
-                   interval.at(1).get<double>(), truth)});
+       fmt::format("{:.5g} (95 %: {} to {}){}", one.at("value").get<double>(),
+                   end_of(interval.at(0)), end_of(interval.at(1)), truth)});
   if (one.contains("relative_error")) {
     evaluation.metrics.push_back(
         {kRelativeErrorOf + name, one.at("relative_error")});
+  }
+  if (!one.value("determined", true)) {
+    evaluation.remarks.push_back(fmt::format(
+        "the readings do not determine {}: its interval leaves nearly all of "
+        "its values open",
+        name));
+  } else if (one.value("at_bound", false)) {
+    evaluation.remarks.push_back(fmt::format(
+        "{} is at an end of its bounds: the true one may be outside", name));
   }
   if (one.at("settled").get<bool>()) return;
   evaluation.remarks.push_back(fmt::format(
@@ -118,6 +132,15 @@ void Reconstruct::measure(models::FieldNet& model, json& numbers) {
                         {"held_out", sensors_.held_out.count()},
                         {"noise", sensor_options_.noise}};
   if (!problem_->unknowns.empty()) numbers["unknowns"] = unknowns_of(model);
+  for (const auto& function : problem_->functions) {
+    const auto& name =
+        problem_->symbols.fields[static_cast<size_t>(function.field)];
+    const auto& found = numbers["functions"][problem_->text(function)] =
+        function_of(model, function);
+    if (found.contains("relative_l2") && !numbers["fields"].contains(name)) {
+      numbers["fields"][name] = found.at("relative_l2");
+    }
+  }
   numbers["training_fit"] = fit_of(model, training_);
   if (sensors_.held_out.count() > 0) {
     numbers["held_out_fit"] = fit_of(model, held_out_);
@@ -155,6 +178,13 @@ void Reconstruct::present_own(const json& numbers,
     const auto& inside = numbers.at("new_fit").at("coverage").at("90");
     evaluation.metrics.push_back(
         {kCoverageError, std::abs(inside.get<double>() - 0.9)});
+  }
+  const auto functions = numbers.value("functions", json::object());
+  for (const auto& [name, one] : functions.items()) {
+    const auto value = one.at("value").get<std::vector<double>>();
+    const auto [least, most] = std::ranges::minmax(value);
+    evaluation.table.row({fmt::format("{}, found", name),
+                          fmt::format("{:.5g} to {:.5g}", least, most)});
   }
   const auto unknowns = numbers.value("unknowns", json::object());
   for (const auto& [name, one] : unknowns.items()) {

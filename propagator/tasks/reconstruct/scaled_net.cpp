@@ -1,19 +1,27 @@
 #include "propagator/tasks/reconstruct/scaled_net.h"
 
+#include <fmt/format.h>
 #include <torch/utils.h>
 
 namespace propagator::tasks {
 
-ScaledNet::ScaledNet(std::shared_ptr<models::FieldNet> network,
-                     std::shared_ptr<SpreadNet> spreads, int64_t outputs,
+ScaledNet::ScaledNet(Parts parts, int64_t outputs,
                      const std::vector<pde::Unknown>& unknowns)
-    : network_(register_module("network", std::move(network))),
+    : parts_(std::move(parts)),
       shift_(register_parameter("shift", torch::zeros({outputs}), false)),
       scale_(register_parameter("scale", torch::ones({outputs}), false)) {
-  if (spreads) spreads_ = register_module("spreads", std::move(spreads));
+  register_module("network", parts_.network);
+  if (parts_.spreads) register_module("spreads", parts_.spreads);
+  for (size_t n = 0; n < parts_.functions.size(); ++n) {
+    register_module(fmt::format("function{}", n), parts_.functions[n]);
+  }
   if (unknowns.empty()) return;
   std::vector<double> starts;
-  for (const auto& unknown : unknowns) starts.push_back(unknown.start);
+  for (const auto& unknown : unknowns) {
+    starts.push_back(unknown.start);
+    auto& range = ranges_.emplace_back();
+    if (unknown.bounds) range.emplace(*unknown.bounds);
+  }
   starts_ = register_buffer("starts", torch::tensor(starts, torch::kFloat64));
   sought_ = register_parameter("sought", torch::zeros({std::ssize(starts)}));
 }
@@ -21,20 +29,37 @@ ScaledNet::ScaledNet(std::shared_ptr<models::FieldNet> network,
 torch::Tensor ScaledNet::unknowns() const {
   if (!sought_.defined()) return {};
   const auto starts = starts_.to(sought_.dtype());
-  return torch::where(starts == 0, sought_, starts * sought_.exp());
+  const auto free = torch::where(starts == 0, sought_, starts * sought_.exp());
+  auto values = free.unbind();
+  for (size_t k = 0; k < values.size(); ++k) {
+    if (!ranges_[k]) continue;
+    const auto at = sought_[static_cast<int64_t>(k)];
+    values[k] = (*ranges_[k])(autodiff::Jet::constant(at)).value();
+  }
+  return torch::stack(values);
 }
 
 autodiff::Jet ScaledNet::forward(const autodiff::Jet& points) {
-  auto answers = network_->forward(points);
-  if (spreads_) {
-    answers = autodiff::cat({answers, spreads_->forward(points)}, -1);
+  const auto answers = parts_.network->forward(points);
+  const int64_t others = answers.rows().size(-1) - parts_.fields;
+  const bool apart = !parts_.functions.empty() && others > 0;
+  std::vector<autodiff::Jet> all{
+      apart ? autodiff::narrow(answers, -1, 0, parts_.fields) : answers};
+  for (const auto& function : parts_.functions) {
+    all.push_back(function->forward(points));
   }
-  return answers * scale_ + shift_;
+  if (apart) {
+    all.push_back(autodiff::narrow(answers, -1, parts_.fields, others));
+  }
+  if (parts_.spreads) all.push_back(parts_.spreads->forward(points));
+  return (all.size() == 1 ? all.front() : autodiff::cat(all, -1)) * scale_ +
+         shift_;
 }
 
 void ScaledNet::initialise(int64_t seed) {
-  network_->initialise(seed);
-  if (spreads_) spreads_->initialise(seed);
+  parts_.network->initialise(seed);
+  for (const auto& function : parts_.functions) function->initialise(seed);
+  if (parts_.spreads) parts_.spreads->initialise(seed);
 }
 
 void ScaledNet::set(const torch::Tensor& shift, const torch::Tensor& scale) {

@@ -90,7 +90,8 @@ std::string Solve::remark_on(const Readings& read,
 }
 
 std::vector<int64_t> Solve::explorer_strides(const TestGrid& grid) const {
-  const auto plane = SolvePlane::of(grid, problem_->time());
+  const auto plane =
+      SolvePlane::of(grid, problem_->time(), problem_->parameter());
   std::vector<int64_t> strides;
   for (int64_t v = 0; v < std::ssize(grid.along); ++v) {
     const int64_t most = plane && v == plane->held() ? kFrames : kNodes;
@@ -129,8 +130,9 @@ std::vector<report::Sensors> Solve::sensors_on(const SolvePlane& plane) const {
 
 void Solve::draw_explorer(const Explored& fields,
                           report::Report& report) const {
-  const auto plane = SolvePlane::of(fields.grid, problem_->time(),
-                                    std::numeric_limits<int64_t>::max());
+  const auto plane =
+      SolvePlane::of(fields.grid, problem_->time(), problem_->parameter(),
+                     std::numeric_limits<int64_t>::max());
   const auto& names = problem_->symbols.fields;
   const auto frames = [&](const Tensor& values) {  // (F, S, R, C)
     return plane->pictures(values).unflatten(0, {std::ssize(names), -1});

@@ -36,8 +36,7 @@ report::BarChart errors_of(std::span<const ReproducedRow> rows) {
 }  // namespace
 
 report::LinePlot Solve::curves(const json& result) const {
-  const auto along =
-      static_cast<size_t>(std::max<int64_t>(0, problem_->time()));
+  const auto along = static_cast<size_t>(reference_.followed());
   const auto& name = problem_->symbols.variables[along];
   report::LinePlot plot{.title = "Error along " + name,
                         .x = {.label = name},

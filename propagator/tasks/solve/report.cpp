@@ -94,7 +94,11 @@ Evaluation Solve::evaluate(torch::nn::Module& module, data::Split split) {
   }
   if (const auto* solution = reference_.find()) {
     const auto& truth = solution->fields;
-    result.update(relative_errors(answer.fields, truth));
+    const auto solved_for = [&](const Tensor& all) {
+      return all.slice(1, 0, problem_->solved());
+    };
+    result.update(
+        relative_errors(solved_for(answer.fields), solved_for(truth)));
     result["reference_error"] = solution->error;
     if (!solution->left_out.empty()) result["left_out"] = solution->left_out;
     const auto& names = problem_->symbols.fields;
@@ -109,10 +113,12 @@ Evaluation Solve::evaluate(torch::nn::Module& module, data::Split split) {
       }
     }
     if (result.contains("relative_l2")) {
-      if (eval_options_.classical) {
+      if (eval_options_.classical && problem_->unknowns.empty() &&
+          problem_->functions.empty()) {
         result.update(reference_.classical(result.at("relative_l2")));
       }
-      result["error_along"] = reference_.error_along(answer.fields, truth);
+      result["error_along"] =
+          reference_.error_along(solved_for(answer.fields), solved_for(truth));
     }
   }
   measure(model, result);

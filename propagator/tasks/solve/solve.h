@@ -126,7 +126,8 @@ class Solve : public Task, public Drawing {
   torch::Tensor outputs_at(models::FieldNet& model,
                            const torch::Tensor& points) const;
   std::optional<SolvePlane> plane() const {
-    return SolvePlane::of(reference_.grid(), problem_->time());
+    return SolvePlane::of(reference_.grid(), problem_->time(),
+                          problem_->parameter());
   }
   // Its fields beside the solution.
   report::FieldMaps maps_of(const Answer& answer, const SolvePlane& plane);

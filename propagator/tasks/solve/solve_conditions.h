@@ -37,6 +37,10 @@ class SolveConditions {
   models::FieldDomain seen(const models::FieldDomain& domain) const {
     return periodic_.seen(domain);
   }
+  // Which coordinates of that belong to a variable of the domain.
+  std::vector<int64_t> columns_of(int64_t variable) const {
+    return periodic_.columns_of(variable, std::ssize(problem_->domain));
+  }
   // A network that sees that, with the hard constraints; it owns all that they
   // need.
   std::shared_ptr<models::FieldNet> build_into(

@@ -31,9 +31,11 @@ void ProblemOptions::describe(config::Schema& s) {
                    "k = 1 + 0.5*sin(2*pi*x)",
            .later = true});
   s.field("unknown", text.unknown,
-          {.help = "parameters of the equations to be found from readings, "
-                   "each with where the search begins, as c = 1; one that is "
-                   "among the parameters too has its true value there",
+          {.help = "what is to be found from readings: parameters of the "
+                   "equations, within bounds, as c in [0.1, 10], or each with "
+                   "where the search begins, as c = 1 (one that is among the "
+                   "parameters too has its true value there), and functions, "
+                   "as k(x) or k(x) in [0.1, 10], with a true one in exact",
            .later = true});
   s.field("equations", text.equations,
           {.help = "the equations, as u_tt = c^2*u_xx"});

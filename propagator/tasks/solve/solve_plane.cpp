@@ -8,7 +8,7 @@
 namespace propagator::tasks {
 
 std::optional<SolvePlane> SolvePlane::of(const TestGrid& grid, int64_t time,
-                                         int64_t most) {
+                                         int64_t parameter, int64_t most) {
   SolvePlane plane(grid, time);
   const auto variables = std::ssize(grid.along);
   if (variables == 2) {
@@ -17,9 +17,10 @@ std::optional<SolvePlane> SolvePlane::of(const TestGrid& grid, int64_t time,
     return plane;
   }
   if (variables != 3) return std::nullopt;
-  plane.held_ = time < 0 ? 2 : time;
+  plane.held_ = parameter >= 0 ? parameter : time < 0 ? 2 : time;
   plane.up_ = plane.held_ == 2 ? 1 : 2;
   plane.across_ = plane.held_ == 0 ? 1 : 0;
+  if (plane.up_ == time) std::swap(plane.up_, plane.across_);
   const int64_t last = grid.size(plane.held_) - 1;
   const int64_t count = std::min(most, last + 1);
   for (int64_t n = 0; n < count; ++n) {

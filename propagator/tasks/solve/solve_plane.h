@@ -13,10 +13,11 @@ namespace propagator::tasks {
 class SolvePlane {
  public:
   // None of fewer variables than two, or more than three. `time`: the variable
-  // that is time, or -1. What is held is so at `most` places, first and last
-  // included.
+  // that is time, or -1, as `parameter` may be. Of three variables the
+  // parameter is held, or else time, or else the last one, at `most` places,
+  // first and last included.
   static std::optional<SolvePlane> of(const TestGrid& grid, int64_t time,
-                                      int64_t most = 3);
+                                      int64_t parameter = -1, int64_t most = 3);
 
   report::Axis across() const { return grid_.axis(across_); }
   report::Axis up() const { return grid_.axis(up_); }

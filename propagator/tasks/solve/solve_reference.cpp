@@ -5,6 +5,7 @@
 #include <algorithm>
 
 #include "propagator/core/log.h"
+#include "propagator/pde/text/known_functions.h"
 #include "propagator/report/report.h"
 
 namespace propagator::tasks {
@@ -55,11 +56,8 @@ Tensor SolveReference::without_free_means(const Tensor& fields) const {
 
 const pde::Reference* SolveReference::find() {
   if (found_) return &*found_;
-  const bool posed = std::ranges::all_of(
-      problem_->unknowns,
-      [](const auto& one) { return one.truth.has_value(); });
-  const bool possible =
-      !problem_->exact.empty() || (options_.classical && posed);
+  const bool possible = !problem_->exact.empty() ||
+                        (options_.classical && pde::is_known(*problem_));
   if (!possible || !none_.empty()) return nullptr;
   try {
     if (problem_->exact.empty()) {
@@ -90,9 +88,14 @@ json SolveReference::classical(double error) {
   }
 }
 
+int64_t SolveReference::followed() const {
+  const int64_t parameter = problem_->parameter();
+  return parameter >= 0 ? parameter : std::max<int64_t>(0, problem_->time());
+}
+
 json SolveReference::error_along(const Tensor& answer,
                                  const Tensor& truth) const {
-  const int64_t along = std::max<int64_t>(0, problem_->time());
+  const int64_t along = followed();
   const auto shape = grid_.shape();
   const auto squares = [&](const Tensor& x) {
     auto sums = on_grid(x.to(torch::kFloat64).square().sum(-1, true))

@@ -52,8 +52,10 @@ class SolveReference {
   const pde::Reference* find();
   // What a classical method needs for an error like ours; empty if none does.
   nlohmann::json classical(double error);
-  // Errors of fields (N, F) along the variable that a reader follows: time, or
-  // the first one.
+  // The variable that errors are followed along: a parameter, or else time, or
+  // else the first one.
+  int64_t followed() const;
+  // Errors of fields (N, F) along it.
   nlohmann::json error_along(const torch::Tensor& answer,
                              const torch::Tensor& truth) const;
 

@@ -60,9 +60,10 @@ TEST(PdeClassicalAnswer, SolvesEveryProblemThatComesWithTheProgram) {
   EXPECT_EQ(exact,
             (std::set<std::string>{
                 "advection-diffusion", "clamped-plate", "convection", "darcy",
-                "fisher", "fokker-planck", "heat", "helmholtz", "klein-gordon",
-                "kovasznay", "loaded-string", "minimal-surface", "plate",
-                "reaction", "sine-gordon", "wave", "wave-packet"}));
+                "fisher", "fokker-planck", "heat", "heat-parametric",
+                "helmholtz", "klein-gordon", "kovasznay", "loaded-string",
+                "minimal-surface", "plate", "reaction", "sine-gordon", "wave",
+                "wave-packet"}));
 }
 
 TEST(PdeClassicalAnswer, ReferenceOfAProblemWithoutAnExactSolution) {
