@@ -1,6 +1,7 @@
 #include "propagator/cli/commands.h"
 #include "propagator/core/error.h"
 #include "propagator/run/configurations.h"
+#include "propagator/tasks/registry.h"
 
 namespace propagator::cli {
 
@@ -22,7 +23,9 @@ void add_solve(CLI::App& app, Action& action) {
       "  propagator solve mine.yaml -s train.budget=600\n"
       "  propagator solve wave --model spformer-rope --device cuda\n"
       "  propagator solve burgers -s points.per_axis=80 --name fine\n"
-      "  propagator solve mine.yaml --model kan -s model.grid=8");
+      "  propagator solve mine.yaml --model kan -s model.grid=8\n"
+      "A problem with readings (sensors.file) is solved with them, as by\n"
+      "`train` with task: reconstruct.");
   verb->add_option("problem", o->problem, "A YAML file, or a name from `list`")
       ->required();
   o->overrides.add_model_to(*verb, "A name from `list`");
@@ -31,8 +34,13 @@ void add_solve(CLI::App& app, Action& action) {
     action = [o] {
       const auto file = run::find_config(o->problem);
       auto document = config::Document::from_file(file);
-      if (!document.get("task")) document.set("task", "solve", "solve");
-      if (const auto task = *document.get("task"); task != "solve") {
+      // Readings make it a reconstruction of the same problem.
+      if (!document.get("task")) {
+        const bool read = tasks::has_section(document, "sensors");
+        document.set("task", read ? "reconstruct" : "solve", "solve");
+      }
+      if (const auto task = *document.get("task");
+          task != "solve" && task != "reconstruct") {
         throw UsageError(fmt::format("{} is of task {}", o->problem, task),
                          fmt::format("propagator train {}", o->problem));
       }

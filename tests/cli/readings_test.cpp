@@ -161,6 +161,35 @@ TEST_F(BadInputReadings, AMatFileIsListedReadAndNotWritten) {
          "is not whole");
 }
 
+// Whoever solves a problem with readings gets that, or is told how.
+TEST_F(BadInputReadings, OfAProblemToBeSolvedFindTheirTask) {
+  write("read.csv", "x,t,u,q\n0.5,0.5,1,0.1\n0.2,0.1,0.8,0\n");
+  const auto problem = [&](const std::string& more) {
+    write("mine.yaml",
+          "device: cpu\nproblem:\n"
+          "  domain: ['x in [0, 1]', 't in [0, 1]']\n  fields: [u, q]\n"
+          "  equations: [u_t = -q_x, q = -c*u_x]\n"
+          "  unknown: ['c in [0.1, 1]']\n"
+          "  conditions: ['at t=0: u = 1']\n"
+          "model: {name: pinn, width: 4, layers: 1}\n"
+          "points: {per_axis: 4, validation_per_axis: 3}\n"
+          "eval: {per_axis: 4}\nreport: {page: no}\n"
+          "train: {max_steps: 2}\n" +
+              more);
+    return testing::propagator("solve " + path("mine.yaml") + " --runs " +
+                               folder.path().string() + " --force");
+  };
+  expect(problem("sensors: {file: read.csv, held_out: 0}\n"), 0, "c, found");
+  expect(problem("observations: {file: read.csv}\n"), 2,
+         "readings are given in the section sensors");
+  expect(problem("task: solve\nsensors: {file: read.csv}\n"), 2,
+         "solve takes no readings");
+  expect(problem(""), 2, "there are no readings to find it from");
+  write("read.csv", "x,t,u,q\n0.5,2,1,0.1\n0.2,0.1,0.8,0\n");
+  expect(problem("sensors: {file: read.csv}\n"), 3,
+         "outside of the domain, the first at x = 0.5, t = 2");
+}
+
 // Without a run of hours in between.
 TEST_F(BadInputReadings, AMetricThatTheTestDoesNotHaveIsToldBeforeTraining) {
   write("read.csv", "x,t,u\n0.5,1,3\n");

@@ -235,6 +235,15 @@ train::LeastSquares Solve::least_squares(torch::nn::Module& model,
   return loss_.least_squares(as_field_net(model), points_, flat);
 }
 
+void expect_no_observations(const config::Document& document) {
+  for (const auto& [key, entry] : document.entries()) {
+    if (key != "observations" && !key.starts_with("observations.")) continue;
+    throw ConfigError(key, "readings are given in the section sensors",
+                      "write sensors: {file: readings.csv}, with task: "
+                      "reconstruct or without a task");
+  }
+}
+
 namespace {
 
 // Those that need no readings.
@@ -252,6 +261,11 @@ TaskKind solve_kind() {
   return {.help = "given only a PDE and its conditions, what is the solution?",
           .make =
               [](const config::Document& document) {
+                if (has_section(document, "sensors")) {
+                  throw ConfigError(
+                      "task", "solve takes no readings, as sensors has them",
+                      "set task: reconstruct, which does, or leave task out");
+                }
                 return make_solver<Solve>(document, recipe_of(document),
                                           kSolver);
               },

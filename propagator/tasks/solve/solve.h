@@ -173,11 +173,15 @@ class Solve : public Task, public Drawing {
   SolvePoints points_;
 };
 
+// ConfigError of readings in a section that is not theirs.
+void expect_no_observations(const config::Document& document);
+
 // A task of a problem, with the network that the document names, or else the
 // recipe, or else `otherwise`.
 template <class T>
 std::unique_ptr<Task> make_solver(const config::Document& document,
                                   Recipe recipe, const char* otherwise) {
+  expect_no_observations(document);
   const auto variables =
       std::ssize(config::items_of(document.get("problem.domain").value_or("")));
   const auto defaults = defaults_of(recipe, variables);
