@@ -31,8 +31,8 @@ TEST(VerbsSolve, AProblemAloneIsSolvedWithinItsBudget) {
   EXPECT_LT(result.at("relative_l2"), 0.05);
   EXPECT_EQ(result.at("precision"), "fp64");
   // It has ended: nothing is left to go on with.
-  const auto resumed = testing::propagator(
-      "resume " + (folder / "rod").string());
+  const auto resumed =
+      testing::propagator("resume " + (folder / "rod").string());
   EXPECT_EQ(resumed.status, 0) << resumed.output;
   const auto again =
       nlohmann::json::parse(read_file(folder / "rod/result.json"));
@@ -46,8 +46,8 @@ TEST(VerbsSolve, CheckShowsWhichRecipeHolds) {
   for (const char* text : {"recipe", "levenberg_marquardt", "train.budget"}) {
     EXPECT_NE(usual.output.find(text), std::string::npos) << usual.output;
   }
-  const auto wrong = testing::propagator("check " + rod() +
-                                         " -s recipe=precis");
+  const auto wrong =
+      testing::propagator("check " + rod() + " -s recipe=precis");
   EXPECT_EQ(wrong.status, 2) << wrong.output;
   EXPECT_NE(wrong.output.find("network | precise"), std::string::npos)
       << wrong.output;

@@ -81,10 +81,9 @@ pde::ProblemText problem_of(const std::string& bytes) {
   std::istringstream lines(bytes);
   std::string line;
   std::vector<std::string> inside;
-  for (auto* list :
-       {&text.domain, &text.fields, &text.parameters, &text.equations,
-        &text.conditions, &text.exact, &text.coefficients, &text.shapes,
-        &inside}) {
+  for (auto* list : {&text.domain, &text.fields, &text.parameters,
+                     &text.equations, &text.conditions, &text.exact,
+                     &text.coefficients, &text.shapes, &inside}) {
     while (std::getline(lines, line) && !line.empty()) list->push_back(line);
   }
   if (!inside.empty()) text.inside = inside.front();
@@ -184,9 +183,9 @@ std::vector<std::string> problem_seeds(const fs::path& source) {
   for (const auto& path : yaml_files(source / "problems")) {
     const auto document = config::Document::from_file(path);
     std::string seed;
-    for (const char* list : {"domain", "fields", "parameters", "equations",
-                             "conditions", "exact", "coefficients", "shapes",
-                             "inside", "time"}) {
+    for (const char* list :
+         {"domain", "fields", "parameters", "equations", "conditions", "exact",
+          "coefficients", "shapes", "inside", "time"}) {
       const auto lines = lines_of(document, list);
       seed += lines.empty() ? "\n" : lines + "\n\n";
     }

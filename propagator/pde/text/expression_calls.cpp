@@ -5,6 +5,7 @@
 #include <numbers>
 
 #include "propagator/core/config.h"
+#include "propagator/pde/text/complex_field.h"
 #include "propagator/pde/text/expression_parser.h"
 #include "propagator/pde/text/syntax_error.h"
 #include "propagator/pde/text/unknown_name.h"
@@ -24,23 +25,15 @@ bool is_among(const std::vector<std::string>& names, const std::string& name) {
 }  // namespace
 
 std::optional<Value> Parser::field_named(const std::string& name) const {
-  if (auto own = autodiff::derivative_named(name, symbols_)) {
-    return Value(field(std::move(*own)));
-  }
-  auto whole = symbols_;
-  whole.fields = symbols_.complex_fields;
-  const auto named = autodiff::derivative_named(name, whole);
-  if (!named) return std::nullopt;
-  const auto part = [&](const char* suffix) {
-    const auto& own = whole.fields[static_cast<size_t>(named->field)];
-    const auto place = std::ranges::find(symbols_.fields, own + suffix);
-    return field({place - symbols_.fields.begin(), named->orders});
-  };
-  return Value(Scalar{part("_re"), part("_im")});
+  const auto parts = parts_named(name, symbols_);
+  if (parts.empty()) return std::nullopt;
+  if (parts.size() == 1) return Value(field(parts[0]));
+  return Value(Scalar{field(parts[0]), field(parts[1])});
 }
 
 bool Parser::is_declared(const std::string& name) const {
-  return is_among(symbols_.variables, name) || is_among(symbols_.unknowns, name) ||
+  return is_among(symbols_.variables, name) ||
+         is_among(symbols_.unknowns, name) ||
          symbols_.constants.contains(name) ||
          symbols_.coefficients.contains(name) || field_named(name);
 }
@@ -227,8 +220,8 @@ Value Parser::derived(size_t start, Value f) {
     ++at_;
     if (!starts_operand(here())) fail_without_operand();
     times = here().number;
-    if (here().kind != Token::Kind::kNumber || !is_whole(times) ||
-        times < 1 || times > kHighest) {
+    if (here().kind != Token::Kind::kNumber || !is_whole(times) || times < 1 ||
+        times > kHighest) {
       fail(fmt::format("expected a whole number from 1 to {}, got '{}'",
                        kHighest, here().text),
            here(), here(), "a mixed derivative is d(d(u, x), t), or u_xt");

@@ -53,7 +53,8 @@ Jet erf(const Jet& x) {
   std::vector<torch::Tensor> slope;
   for (int64_t k = 0; k < x.layout().order(); ++k) {
     if (k == 0) {
-      slope.push_back(2 * std::numbers::inv_sqrtpi * torch::exp(-value * value));
+      slope.push_back(2 * std::numbers::inv_sqrtpi *
+                      torch::exp(-value * value));
       continue;
     }
     auto next = value * slope.back();

@@ -24,8 +24,7 @@ Scalar sum_of(const std::vector<Scalar>& terms) {
 }
 
 bool are_conjugate(const Scalar& a, const Scalar& b) {
-  return same(*a.real, *b.real) &&
-         same(*negative(a.imaginary), *b.imaginary);
+  return same(*a.real, *b.real) && same(*negative(a.imaginary), *b.imaginary);
 }
 
 // x², which is (-x)² too.
@@ -43,15 +42,14 @@ NodePtr square_of(const Scalar& z) {
 
 Scalar product_of_two(const Scalar& a, const Scalar& b) {
   if (are_conjugate(a, b)) return {square_of(a)};
-  return complex(sum({product({a.real, b.real}),
-                      negative(product({a.imaginary, b.imaginary}))}),
-                 sum({product({a.real, b.imaginary}),
-                      product({a.imaginary, b.real})}));
+  return complex(
+      sum({product({a.real, b.real}),
+           negative(product({a.imaginary, b.imaginary}))}),
+      sum({product({a.real, b.imaginary}), product({a.imaginary, b.real})}));
 }
 
 // Conjugates first, which leave no imaginary part.
-void join_conjugates(std::vector<Scalar>& numbers,
-                     std::vector<NodePtr>& real) {
+void join_conjugates(std::vector<Scalar>& numbers, std::vector<NodePtr>& real) {
   for (size_t i = 0; i < numbers.size(); ++i) {
     const auto other = std::find_if(
         numbers.begin() + static_cast<std::ptrdiff_t>(i) + 1, numbers.end(),
@@ -83,8 +81,7 @@ Scalar product_of(const std::vector<Scalar>& factors) {
                                   product({all.real, numbers[n].imaginary}));
   }
   if (!all.imaginary) return {product({factor, all.real})};
-  return complex(product({factor, all.real}),
-                 product({factor, all.imaginary}));
+  return complex(product({factor, all.real}), product({factor, all.imaginary}));
 }
 
 // e^a (cos b + i sin b).
@@ -192,10 +189,10 @@ Value total(const std::vector<Value>& terms) {
     std::vector<Scalar> column;
     for (const auto& term : terms) {
       if (term.parts.size() != first.parts.size()) {
-        throw FoldingError(fmt::format("a sum of vectors with {} and {} "
-                                       "components",
-                                       first.parts.size(),
-                                       term.parts.size()));
+        throw FoldingError(
+            fmt::format("a sum of vectors with {} and {} "
+                        "components",
+                        first.parts.size(), term.parts.size()));
       }
       column.push_back(term.parts[c]);
     }
@@ -240,7 +237,8 @@ Value raised(const Value& base, const Value& exponent) {
   if (x.square && y.real->is_number() && !y.imaginary) {
     return {power(x.square, number(y.real->number / 2))};
   }
-  if (x.imaginary) return Value(whole_power(x, exponent.real("an exponent is")));
+  if (x.imaginary)
+    return Value(whole_power(x, exponent.real("an exponent is")));
   if (!y.imaginary) return {power(x.real, y.real)};
   if (!x.real->is_number() || x.real->number <= 0) {
     throw FoldingError(

@@ -4,6 +4,7 @@
 #include <algorithm>
 
 #include "propagator/core/config.h"
+#include "propagator/pde/text/complex_field.h"
 #include "propagator/pde/text/problem_reader.h"
 
 // Coefficients, complex fields and a declared time.
@@ -21,9 +22,9 @@ void ProblemReader::read_time(const std::string& name) {
   if (std::ranges::find(known, name) == known.end()) {
     throw ProblemError(
         "time", -1, fmt::format("{} is no variable", name),
-        config::did_you_mean(name, known,
-                             fmt::format("the variables are {}",
-                                         fmt::join(known, ", "))));
+        config::did_you_mean(
+            name, known,
+            fmt::format("the variables are {}", fmt::join(known, ", "))));
   }
   problem_.symbols.time = name;
 }
@@ -43,29 +44,12 @@ void ProblemReader::read_complex_fields(const Line& line) {
   }
 }
 
-std::vector<Derivative> ProblemReader::derivatives_named(
-    const std::string& name) const {
-  const auto& symbols = problem_.symbols;
-  if (const auto own = derivative_named(name, symbols)) return {*own};
-  auto whole = symbols;
-  whole.fields = symbols.complex_fields;
-  const auto named = derivative_named(name, whole);
-  if (!named) return {};
-  std::vector<Derivative> parts;
-  for (const char* part : {"_re", "_im"}) {
-    const auto& own = whole.fields[static_cast<size_t>(named->field)];
-    parts.push_back(
-        {derivative_named(own + part, symbols)->field, named->orders});
-  }
-  return parts;
-}
-
 void ProblemReader::read_coefficient(const Line& line) {
   const auto name = declared(line, line.tokens[0]);
   line.expect(1, "=", "write a coefficient as k = 1 + 0.5*sin(2*pi*x)");
   for (const auto& token : line.tokens) {
     if (token.kind != Token::Kind::kName || token.at == line.tokens[0].at ||
-        derivatives_named(token.text).empty()) {
+        parts_named(token.text, problem_.symbols).empty()) {
       continue;
     }
     line.fail(fmt::format("a coefficient is a formula of variables and "
@@ -136,8 +120,7 @@ void ProblemReader::expect_known_coefficients(const Line& line,
   for (const auto& token : line.tokens) {
     const auto found = open_coefficients_.find(token.text);
     if (found == open_coefficients_.end()) continue;
-    for (const int64_t k :
-         Expression::parse(found->second, open).unknowns()) {
+    for (const int64_t k : Expression::parse(found->second, open).unknowns()) {
       const auto& unknown = problem_.unknowns[static_cast<size_t>(k)];
       if (unknown.truth && true_ones) continue;
       line.fail(fmt::format("{} is unknown, on which {} depends, and {} needs "

@@ -59,6 +59,20 @@ std::string bounds_text(const std::optional<Interval>& bounds) {
   return fmt::format(" in [{}, {}]", bounds->low, bounds->high);
 }
 
+std::vector<std::string> unknown_lines(const Problem& problem) {
+  std::vector<std::string> lines;
+  for (const auto& unknown : problem.unknowns) {
+    lines.push_back(fmt::format("{}, sought from {:.6g}{}", unknown.name,
+                                unknown.start, bounds_text(unknown.bounds)));
+  }
+  for (const auto& function : problem.functions) {
+    lines.push_back(fmt::format(
+        "{}{}{}", problem.text(function), bounds_text(function.bounds),
+        function.truth ? ", in truth " + function.truth->text() : ""));
+  }
+  return lines;
+}
+
 }  // namespace
 
 std::string Problem::text(const Condition& condition) const {
@@ -113,17 +127,7 @@ std::string Problem::describe() const {
     lines.push_back(fmt::format("{} = {}", name, formula));
   }
   section("coefficients", lines);
-  lines.clear();
-  for (const auto& unknown : unknowns) {
-    lines.push_back(fmt::format("{}, sought from {:.6g}{}", unknown.name,
-                                unknown.start, bounds_text(unknown.bounds)));
-  }
-  for (const auto& function : functions) {
-    lines.push_back(fmt::format(
-        "{}{}{}", this->text(function), bounds_text(function.bounds),
-        function.truth ? ", in truth " + function.truth->text() : ""));
-  }
-  section("unknown", lines);
+  section("unknown", unknown_lines(*this));
   lines.clear();
   for (const auto& equation : unknowns.empty() ? equations : open_equations) {
     lines.push_back(equation.text() + " = 0");

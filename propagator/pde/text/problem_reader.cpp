@@ -6,6 +6,8 @@
 #include <algorithm>
 #include <cmath>
 
+#include "propagator/pde/text/complex_field.h"
+
 namespace propagator::pde {
 namespace {
 
@@ -252,7 +254,7 @@ std::string ProblemReader::with_place(const Line& line) const {
   const auto& tokens = line.tokens;
   const auto& variables = problem_.symbols.variables;
   const auto is_call = [&](const Token& name, const Token& next) {
-    return next.is("(") && !derivatives_named(name.text).empty();
+    return next.is("(") && !parts_named(name.text, problem_.symbols).empty();
   };
   const auto call = std::adjacent_find(tokens.begin(), tokens.end(), is_call);
   if (call != tokens.begin()) return "";
@@ -377,7 +379,7 @@ void ProblemReader::read_periodic(const Line& line) {
   } else {
     line.expect(2, ":", usage);
     for (size_t i = 3;; i += 2) {
-      const auto named = derivatives_named(tokens[i].text);
+      const auto named = parts_named(tokens[i].text, problem_.symbols);
       if (tokens[i].kind != Token::Kind::kName || named.empty()) {
         line.fail("expected a field or a derivative of one" + got(tokens[i]),
                   tokens[i], usage);
@@ -394,7 +396,7 @@ void ProblemReader::read_periodic(const Line& line) {
 void ProblemReader::read_exact(const Line& line) {
   const auto& tokens = line.tokens;
   const auto& fields = problem_.symbols.fields;
-  const auto given = derivatives_named(tokens[0].text);
+  const auto given = parts_named(tokens[0].text, problem_.symbols);
   if (tokens[0].kind != Token::Kind::kName || given.empty() ||
       given[0].order() > 0) {
     line.fail(fmt::format("expected a field ({}) in front of '='",
@@ -409,8 +411,9 @@ void ProblemReader::read_exact(const Line& line) {
               tokens[0]);
   }
   for (size_t i = 2; i < tokens.size(); ++i) {
-    const bool is_field = tokens[i].kind == Token::Kind::kName &&
-                          !derivatives_named(tokens[i].text).empty();
+    const bool is_field =
+        tokens[i].kind == Token::Kind::kName &&
+        !parts_named(tokens[i].text, problem_.symbols).empty();
     if (!is_field) continue;
     line.fail(fmt::format("an exact solution may not use the field {}",
                           tokens[i].text),

@@ -84,9 +84,6 @@ class ProblemReader {
   std::vector<Expression> residuals(const Line& line, Part part,
                                     const Symbols& symbols,
                                     const Normal* normal = nullptr) const;
-  // What a name means that is a field or a derivative: one, or the two parts
-  // of a complex field; else none.
-  std::vector<Derivative> derivatives_named(const std::string& name) const;
 
   static bool is_reserved(const std::string& name);
   // Without the blanks around it, so that pictures point at characters.

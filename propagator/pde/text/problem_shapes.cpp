@@ -362,11 +362,9 @@ void ProblemReader::read_edge(const Line& line, size_t colon) {
   add_on_edge(line, shape, {line.tokens[colon].end(), line.text.size()});
 }
 
-void ProblemReader::add_on_edge(const Line& line, int64_t shape,
-                                Part formula) {
+void ProblemReader::add_on_edge(const Line& line, int64_t shape, Part formula) {
   const Normal normal{.space = problem_.space()};
-  for (auto& residual :
-       residuals(line, formula, problem_.symbols, &normal)) {
+  for (auto& residual : residuals(line, formula, problem_.symbols, &normal)) {
     problem_.conditions.push_back({Condition::Kind::kEdge,
                                    -1,
                                    0,

@@ -57,13 +57,12 @@ TEST(PdeClassicalAnswer, SolvesEveryProblemThatComesWithTheProgram) {
     EXPECT_LE(answer.error, 1e-8) << name << ": " << answer.description;
     EXPECT_GT(answer.seconds, 0);
   }
-  EXPECT_EQ(exact,
-            (std::set<std::string>{
-                "advection-diffusion", "clamped-plate", "convection", "darcy",
-                "fisher", "fokker-planck", "heat", "heat-parametric",
-                "helmholtz", "klein-gordon", "kovasznay", "loaded-string",
-                "minimal-surface", "plate", "reaction", "sine-gordon", "wave",
-                "wave-packet"}));
+  EXPECT_EQ(exact, (std::set<std::string>{
+                       "advection-diffusion", "clamped-plate", "convection",
+                       "darcy", "fisher", "fokker-planck", "heat",
+                       "heat-parametric", "helmholtz", "klein-gordon",
+                       "kovasznay", "loaded-string", "minimal-surface", "plate",
+                       "reaction", "sine-gordon", "wave", "wave-packet"}));
 }
 
 TEST(PdeClassicalAnswer, ReferenceOfAProblemWithoutAnExactSolution) {

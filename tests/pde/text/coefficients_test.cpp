@@ -16,7 +16,7 @@ ProblemText darcy() {
 }
 
 std::string refusal(const ProblemText& text,
-                      Posed posed = Posed::kByConditions) {
+                    Posed posed = Posed::kByConditions) {
   try {
     Problem::parse(text, posed);
   } catch (const ProblemError& error) {
@@ -81,7 +81,7 @@ TEST(PdeCoefficients, BadOnes) {
   auto text = darcy();
   text.parameters.push_back("m = 2*k");
   EXPECT_NE(refusal(text).find("a parameter is a number, and k is a "
-                                 "coefficient"),
+                               "coefficient"),
             std::string::npos)
       << refusal(text);
   text = darcy();
@@ -109,8 +109,8 @@ TEST(PdeCoefficients, GrowOnlySoFar) {
   auto text = darcy();
   text.coefficients = {"k0 = sin(x) + y"};
   for (int n = 1; n < 40; ++n) {
-    text.coefficients.push_back(fmt::format("k{} = sin(k{})*cos(k{})", n, n - 1,
-                                            n - 1));
+    text.coefficients.push_back(
+        fmt::format("k{} = sin(k{})*cos(k{})", n, n - 1, n - 1));
   }
   EXPECT_NE(refusal(text).find("this coefficient is too long"),
             std::string::npos);
@@ -129,7 +129,7 @@ TEST(PdeCoefficients, GrowOnlySoFar) {
   text.coefficients[1] = "f = " + sum;
   text.equations = {uses};
   EXPECT_NE(refusal(text).find("the coefficients of this line have too many "
-                                 "terms"),
+                               "terms"),
             std::string::npos);
 }
 
@@ -164,8 +164,7 @@ TEST(PdeTimeVariable, IsTheOneThatIsDeclared) {
   EXPECT_EQ(problem.time(), 1);
   EXPECT_EQ(problem.conditions.size(), 3u);
   EXPECT_EQ(problem.equations[0].text(), "u_tau - u_xx");
-  EXPECT_NE(problem.describe().find("tau in [0, 1] (time)"),
-            std::string::npos);
+  EXPECT_NE(problem.describe().find("tau in [0, 1] (time)"), std::string::npos);
   // t is then a variable like others.
   text.domain[0] = "t in [0, 1]";
   problem = Problem::parse(text);

@@ -135,9 +135,9 @@ TEST(PdeComplex, ExactSolutionsHaveBothParts) {
   EXPECT_EQ(problem.conditions.back().matched.size(), 4u);
   const auto points = testing::random({7, 2}, "complex/points");
   const auto fields = problem.exact_fields(Jet::constant(points)).value();
-  const auto angle = std::numbers::pi * points.select(1, 0) -
-                     std::numbers::pi * std::numbers::pi / 2 *
-                         points.select(1, 1);
+  const auto angle =
+      std::numbers::pi * points.select(1, 0) -
+      std::numbers::pi * std::numbers::pi / 2 * points.select(1, 1);
   EXPECT_TRUE(near(fields.select(1, 0), torch::cos(angle), testing::kFloat64));
   EXPECT_TRUE(near(fields.select(1, 1), torch::sin(angle), testing::kFloat64));
   text.conditions[0] = "at t=0: psi = 1";
@@ -168,10 +168,9 @@ TEST(PdeComplex, ErrorsPointAtTheCharacter) {
             "  i*psi_t + 0.5*psi_xy = 0\n"
             "                     ^");
   text.equations = {"i*psi_t + log(psi) = 0"};
-  EXPECT_NE(refused(text).find(
-                "log takes a real number, got a complex one\n"
-                "  i*psi_t + log(psi) = 0\n"
-                "            ^~~~~~~~"),
+  EXPECT_NE(refused(text).find("log takes a real number, got a complex one\n"
+                               "  i*psi_t + log(psi) = 0\n"
+                               "            ^~~~~~~~"),
             std::string::npos)
       << refused(text);
   text.equations = {"i*psi_t = max(psi, 0)"};
@@ -188,8 +187,8 @@ TEST(PdeComplex, ErrorsPointAtTheCharacter) {
   text = schroedinger();
   text.exact = {"psi_re = exp(i*x)", "psi_im = 0"};
   EXPECT_NE(refused(text).find("expected a real formula, got a complex one\n"
-                                 "  psi_re = exp(i*x)\n"
-                                 "           ^~~~~~~~"),
+                               "  psi_re = exp(i*x)\n"
+                               "           ^~~~~~~~"),
             std::string::npos)
       << refused(text);
   text.exact = {"psi = 1", "psi_re = 1"};

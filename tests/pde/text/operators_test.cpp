@@ -85,7 +85,8 @@ TEST(PdeOperators, VectorsInPlaceOfNumbersAndTheReverse) {
   EXPECT_EQ(found.marked, "grad(u)");
   EXPECT_EQ(wrong("x + grad(u)*grad(v)").sentence, "a product of two vectors");
   EXPECT_EQ(wrong("grad(u)^2").marked, "grad(u)^2");
-  EXPECT_EQ(wrong("c^grad(u)").sentence, "an exponent is a number, got a vector");
+  EXPECT_EQ(wrong("c^grad(u)").sentence,
+            "an exponent is a number, got a vector");
   EXPECT_EQ(wrong("dot(u, grad(u))").sentence,
             "dot takes two vectors, got a number");
   EXPECT_EQ(wrong("laplacian(grad(u))").sentence,
@@ -134,9 +135,10 @@ TEST(PdeOperators, PiecewiseFormulas) {
   EXPECT_EQ(value("heaviside(x)", 0.1), 1);
   EXPECT_EQ(value("heaviside(x)", -0.1), 0);
   EXPECT_EQ(value("heaviside(x)", 0), 0.5);
-  for (const auto& [sign, below, at, above] :
-       {std::tuple{"<", 5, 7, 7}, {"<=", 5, 5, 7}, {">", 7, 7, 5},
-        {">=", 7, 5, 5}}) {
+  for (const auto& [sign, below, at, above] : {std::tuple{"<", 5, 7, 7},
+                                               {"<=", 5, 5, 7},
+                                               {">", 7, 7, 5},
+                                               {">=", 7, 5, 5}}) {
     const auto text = fmt::format("if(x {} 0.5, 5, t + 5)", sign);
     EXPECT_EQ(value(text, 0.4), below) << text;
     EXPECT_EQ(value(text, 0.5), at) << text;
@@ -147,8 +149,8 @@ TEST(PdeOperators, PiecewiseFormulas) {
   EXPECT_EQ(value("if(x > 0, sqrt(x), 0)", 4), 2);
   EXPECT_EQ(normal("if(1 < 2, x, t)"), "x");
   EXPECT_EQ(normal("max(1, 2) + min(1, 2) + heaviside(3)"), "4");
-  for (const char* formula : {"max(x, t)", "min(x, t)", "if(x < t, x, t)",
-                              "heaviside(x)"}) {
+  for (const char* formula :
+       {"max(x, t)", "min(x, t)", "if(x < t, x, t)", "heaviside(x)"}) {
     EXPECT_TRUE(Expression::parse(formula, kPlane).has_corners()) << formula;
   }
 }
@@ -198,11 +200,11 @@ TEST(PdeOperators, ShapesOfSidesBroadcast) {
   const auto x = testing::random({3, 1}, "operators/x");
   const auto y = testing::random({4}, "operators/y");
   const auto t = testing::random({2, 1, 1}, "operators/t");
-  const auto found = Expression::parse("if(x < y, t, max(x, 0))", kPlane)
-                         .evaluate({{Jet::constant(x), Jet::constant(y),
-                                     Jet::constant(t)},
-                                    {}})
-                         .value();
+  const auto found =
+      Expression::parse("if(x < y, t, max(x, 0))", kPlane)
+          .evaluate(
+              {{Jet::constant(x), Jet::constant(y), Jet::constant(t)}, {}})
+          .value();
   EXPECT_TRUE(
       near(found, torch::where(x < y, t, x.clamp_min(0)), testing::kFloat64));
 }
@@ -211,8 +213,8 @@ TEST(PdeOperators, TextsOfPiecewiseFormulasParseToTheSameTree) {
   for (const char* text :
        {"max(x, -t)", "min(u_x, max(v, 2))^2", "-if(x < 0.5, 1, u)/x",
         "if(x >= t, x, if(u > v, -1, t))", "heaviside(x - 0.5)*u",
-        "d(max(u*x, v), x)", "d(if(u <= x, u^2, v), t)",
-        "if(x < 0.5, 0, -0)", "d(min(u, v)^3, x, 2)"}) {
+        "d(max(u*x, v), x)", "d(if(u <= x, u^2, v), t)", "if(x < 0.5, 0, -0)",
+        "d(min(u, v)^3, x, 2)"}) {
     const auto once = Expression::parse(text, kPlane);
     EXPECT_EQ(Expression::parse(once.text(), kPlane), once)
         << text << " → " << once.text();
@@ -232,7 +234,8 @@ TEST(PdeOperators, ComparisonsStandInIfAlone) {
   EXPECT_EQ(found.sentence, "if begins with a comparison");
   found = wrong("u + if(x < 1, 2)");
   EXPECT_EQ(found.marked, "if(x < 1, 2)");
-  EXPECT_EQ(found.sentence, "if takes a comparison and two formulas, got fewer");
+  EXPECT_EQ(found.sentence,
+            "if takes a comparison and two formulas, got fewer");
   EXPECT_EQ(wrong("if(x < 1, 2, 3, 4)").marked, ",");
   EXPECT_EQ(wrong("if(0 < x < 1, 2, 3)").marked, "<");
   EXPECT_EQ(wrong("if(x = 1, 2, 3)").sentence, "'(' is never closed");
@@ -246,7 +249,8 @@ TEST(PdeOperators, ComparisonsStandInIfAlone) {
 TEST(PdeOperators, GradientsGoThroughTheSideThatIsTaken) {
   EXPECT_TRUE(testing::gradient_is_right(
       [](const torch::Tensor& u) {
-        const auto number = Jet::constant(torch::full({}, 0.1, torch::kFloat64));
+        const auto number =
+            Jet::constant(torch::full({}, 0.1, torch::kFloat64));
         return Expression::parse("max(u, 0.1)^2 + if(u < x, sin(u), u^3)",
                                  kPlane)
             .evaluate({{number, number, number},
