@@ -142,8 +142,8 @@ struct Problem {
   std::vector<int64_t> space() const;  // all other variables
   // The fields that are solved for, the first ones; functions follow them.
   int64_t solved() const;
-  // Whether the equations hold for each value of a variable by itself, as for
-  // a range of a parameter: they name no derivative by it.
+  // Whether the equations hold for each value of a variable by itself, as for a
+  // range of a parameter: no derivative by it, and no condition on its faces.
   bool is_parameter(int64_t variable) const;
   int64_t parameter() const;  // the first such variable but time, or -1
   // Everything that the equations name, that the conditions do, or either.

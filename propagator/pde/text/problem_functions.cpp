@@ -142,9 +142,14 @@ int64_t Problem::solved() const {
 
 bool Problem::is_parameter(int64_t variable) const {
   const auto named = derivatives();
-  return std::ranges::none_of(named, [variable](const Derivative& one) {
-    return one.orders[static_cast<size_t>(variable)] > 0;
-  });
+  return std::ranges::none_of(
+             named,
+             [variable](const Derivative& one) {
+               return one.orders[static_cast<size_t>(variable)] > 0;
+             }) &&
+         std::ranges::none_of(conditions, [variable](const Condition& one) {
+           return one.variable == variable;
+         });
 }
 
 int64_t Problem::parameter() const {

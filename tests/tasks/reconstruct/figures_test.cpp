@@ -239,7 +239,7 @@ class TasksReconstructOverTime : public ::testing::Test {
     return run::Experiment(config::Document::from_text(
         "task: reconstruct\nprecision: fp64\nproblem:\n"
         "  domain: ['x in [0, 1]', 'y in [0, 1]', 't in [0, 10]']\n"
-        "  fields: [u, p]\n  equations: [u_t + u_x = p_x]\n"
+        "  fields: [u, p]\n  equations: [u_t + u_x = p_x + u_y]\n"
         "truth: {file: '" +
             (folder / "truth.h5").string() +
             "', snapshots: 2}\nmodel: {name: pinn, width: 8}\n"

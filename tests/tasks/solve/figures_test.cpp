@@ -184,7 +184,7 @@ TEST(TasksSolveFigures, PointsAreShownNearTheTimesOfTheirMaps) {
   EXPECT_TRUE(near(shown[1], torch::tensor({{0.4, 1.4}}, torch::kFloat64),
                    testing::kFloat64));
   EXPECT_EQ(plane->near(points.slice(0, 2, 3), 0.5)[1].size(0), 0) << "none";
-  EXPECT_EQ(SolvePlane::of(grid, 1, 100)->held_values(),
+  EXPECT_EQ(SolvePlane::of(grid, 1, -1, 100)->held_values(),
             (std::vector<double>{0, 2, 4, 6, 8}));
 }
 
