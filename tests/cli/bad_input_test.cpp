@@ -167,11 +167,13 @@ TEST_F(BadInput, OneModelAtATime) {
 
 TEST_F(BadInput, KeysWithoutEffectAreNamed) {
   const std::pair<const char*, const char*> cases[] = {
-      {"heat -s train.clip=1", "train.clip has no effect"},
-      {"heat -s train.accumulate=2", "train.accumulate has no effect"},
+      {"heat -s recipe=network -s train.clip=1", "train.clip has no effect"},
+      {"heat -s recipe=network -s train.accumulate=2",
+       "train.accumulate has no effect"},
       {"heat -s schedule.lr=0.1", "schedule.lr has no effect"},
       {"heat -s loss.initial=7", "loss.initial has no effect"},
-      {"reaction -s loss.boundary=7", "loss.boundary has no effect"},
+      {"reaction -s recipe=network -s loss.boundary=7",
+       "loss.boundary has no effect"},
       {"heat -s derivatives=published --model pinn",
        "derivatives has no effect"},
       {"heat -s optimizer.kind=adam -s schedule.warmup=161",

@@ -385,17 +385,21 @@ TEST(TasksSolve, WhatCannotBeTrainedIsRefused) {
 }
 
 TEST(TasksSolve, MoreVariablesHaveFewerPointsAlongEach) {
-  const auto points = [](const std::string& domain) {
+  const auto points = [](const std::string& recipe, const std::string& domain) {
     const run::Experiment e(config::Document::from_text(
-        "task: solve\nproblem: {fields: u, equations: u_x = 0, domain: [" +
-            domain + "], conditions: ['on x=0: u = 0']}\n",
+        "task: solve\nrecipe: " + recipe +
+            "\nproblem: {fields: u, equations: u_x = 0, domain: [" + domain +
+            "], conditions: ['on x=0: u = 0']}\n",
         "test"));
     e.task().prepare(0, {});
     return e.task().size(data::Split::kTrain);
   };
-  EXPECT_EQ(points("'x in [0, 1]', 'y in [0, 1]'"), 31 * 31);
-  EXPECT_EQ(points("'x in [0, 1]', 'y in [0, 1]', 't in [0, 1]'"),
-            13 * 13 * 13);
+  const std::string two = "'x in [0, 1]', 'y in [0, 1]'",
+                    three = two + ", 't in [0, 1]'";
+  EXPECT_EQ(points("network", two), 31 * 31);
+  EXPECT_EQ(points("network", three), 13 * 13 * 13);
+  EXPECT_EQ(points("precise", two), 51 * 51);
+  EXPECT_EQ(points("precise", three), 15 * 15 * 15);
 }
 
 TEST(TasksSolve, ContradictionsAreRefused) {
