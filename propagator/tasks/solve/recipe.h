@@ -11,7 +11,7 @@ namespace propagator::tasks {
 // defaults of its other keys.
 //   network  a transformer of a size for a CPU, in float32, by L-BFGS
 //   precise  a small tanh network in float64 whose form meets the conditions
-//            that it can, by Levenberg-Marquardt, within a budget of time
+//            that it can, by Broyden's method, within a budget of time
 enum class Recipe { kNetwork, kPrecise };
 
 // The one that a document names. If it names none, kPrecise, but where it

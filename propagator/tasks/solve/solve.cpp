@@ -21,7 +21,7 @@ void Solve::describe(config::Schema& s) {
   using enum config::Role;
   s.field("recipe", recipe_,
           {.help = "which defaults the other keys have: precise, a small "
-                   "network in float64 by Levenberg-Marquardt within "
+                   "network in float64 by Broyden's method within "
                    "train.budget; network, a transformer by L-BFGS, also where "
                    "a configuration chooses network, optimiser, precision or "
                    "steps by itself",

@@ -28,7 +28,7 @@ TEST(TasksSolveRecipe, AProblemAloneIsSolvedToManyDigits) {
        {std::pair("recipe", "precise"), std::pair("precision", "fp64"),
         std::pair("model.name", "pinn"), std::pair("model.width", "20"),
         std::pair("hard_constraints", "faces"),
-        std::pair("optimizer.kind", "levenberg_marquardt"),
+        std::pair("optimizer.kind", "broyden"),
         std::pair("train.budget", "180")}) {
     EXPECT_EQ(value(experiment, key), expected) << key;
   }
@@ -48,7 +48,7 @@ TEST(TasksSolveRecipe, WhoChoosesAPartChoosesTheRest) {
   }
   const run::Experiment named(
       rod("recipe: precise\nmodel: {width: 12}\ntrain: {epochs: 7}\n"));
-  EXPECT_EQ(value(named, "optimizer.kind"), "levenberg_marquardt");
+  EXPECT_EQ(value(named, "optimizer.kind"), "broyden");
   EXPECT_EQ(value(named, "model.width"), "12");
   EXPECT_EQ(value(named, "train.epochs"), "7");
   const run::Experiment network(rod("recipe: network\n"));
