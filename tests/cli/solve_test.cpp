@@ -43,7 +43,7 @@ TEST(VerbsSolve, AProblemAloneIsSolvedWithinItsBudget) {
 TEST(VerbsSolve, CheckShowsWhichRecipeHolds) {
   const auto usual = testing::propagator("check " + rod() + " --keys");
   EXPECT_EQ(usual.status, 0) << usual.output;
-  for (const char* text : {"recipe", "kind: broyden", "train.budget"}) {
+  for (const char* text : {"recipe", "default broyden", "train.budget"}) {
     EXPECT_NE(usual.output.find(text), std::string::npos) << usual.output;
   }
   const auto wrong =
