@@ -56,9 +56,9 @@ void print_checked_json(const run::Experiment& experiment) {
   fmt::print("{}\n", checked.dump(2));
 }
 
-void print_checked(const run::Experiment& experiment) {
+void print_checked(const run::Experiment& experiment, bool whole) {
   const auto lines = experiment.task().inspect();
-  fmt::print("{}\n", experiment.yaml());
+  if (whole) fmt::print("{}\n", experiment.yaml());
   for (const auto& line : lines) fmt::print("# {}\n", line);
   std::fflush(stdout);  // what follows goes to standard error
   for (const auto& remark : experiment.remarks(std::nullopt)) {
@@ -73,13 +73,13 @@ void print_checked(const run::Experiment& experiment) {
 }
 
 struct CheckArguments {
-  std::string what;
+  std::vector<std::string> what;
   bool keys = false, json = false;
   Overrides overrides;
 };
 
-int check_simulation(const CheckArguments& o, const std::string& simulator,
-                     const config::Document& document) {
+void check_simulation(const CheckArguments& o, const std::string& simulator,
+                      const config::Document& document) {
   const run::Simulation simulation(simulator, document);
   const auto& schema = simulation.schema();
   if (o.json) {
@@ -88,14 +88,17 @@ int check_simulation(const CheckArguments& o, const std::string& simulator,
     const json checked{{"config", config},
                        {"config_sha256", simulation.hash()}};
     fmt::print("{}\n", (o.keys ? keys_of(schema) : checked).dump(2));
+  } else if (o.keys) {
+    fmt::print("{}", config::to_help(schema));
   } else {
-    fmt::print("{}", o.keys ? config::to_help(schema) : simulation.yaml());
+    if (o.what.size() == 1) fmt::print("{}", simulation.yaml());
+    fmt::print("# good: a simulation, config sha256 {}\n",
+               simulation.hash().substr(0, 12));
   }
-  return 0;
 }
 
-int check_config(const CheckArguments& o) {
-  auto document = run::document_of(o.what);
+void check_config(const CheckArguments& o, const std::string& what) {
+  auto document = run::document_of(what);
   o.overrides.apply_to(document);
   if (const auto simulator = run::simulator_of(document)) {
     return check_simulation(o, *simulator, document);
@@ -105,18 +108,21 @@ int check_config(const CheckArguments& o) {
   if (o.keys) {
     fmt::print("{}", o.json ? keys_of(experiment.schema()).dump(2) + "\n"
                             : config::to_help(experiment.schema()));
-    return 0;
+    return;
   }
   run::runtime_for_training(experiment);
   run::with_memory_hint(experiment, [&] {
     experiment.expect_metric();
-    (o.json ? print_checked_json : print_checked)(experiment);
+    if (o.json) {
+      print_checked_json(experiment);
+    } else {
+      print_checked(experiment, /*whole=*/o.what.size() == 1);
+    }
   });
-  return 0;
 }
 
-int check_run(const CheckArguments& o) {
-  const auto run = train::RunDirectory::open(o.what);
+void check_run(const CheckArguments& o, const std::string& what) {
+  const auto run = train::RunDirectory::open(what);
   const auto experiment = run::changed_experiment(
       run.read_config(), o.overrides.change(), config::evaluation_may_change);
   const auto& task = experiment->task();
@@ -131,12 +137,32 @@ int check_run(const CheckArguments& o) {
     fmt::print("{}: good, step {}\n", directory.string(), step.dump());
   }
   if (o.json) {
-    const json checked{{"run", o.what}, {"good_checkpoints", good}};
+    const json checked{{"run", what}, {"good_checkpoints", good}};
     fmt::print("{}\n", checked.dump(2));
   } else {
-    fmt::print("{}: {} good checkpoints\n", o.what, good.size());
+    fmt::print("{}: {} good checkpoints\n", what, good.size());
   }
-  return 0;
+}
+
+void check_one(const CheckArguments& o, const std::string& what) {
+  fs::is_directory(what) ? check_run(o, what) : check_config(o, what);
+}
+
+// All of them, also after one that is bad; returns the first exit code that is
+// not 0.
+int check_all(const CheckArguments& o) {
+  int first = 0;
+  for (const auto& what : o.what) {
+    fmt::print("{}\n", what);
+    std::fflush(stdout);  // errors and warnings go to standard error
+    try {
+      check_one(o, what);
+    } catch (const std::exception& error) {
+      const int status = report_error(error);
+      if (first == 0) first = status;
+    }
+  }
+  return first;
 }
 
 }  // namespace
@@ -147,14 +173,17 @@ void add_check(CLI::App& app, Action& action) {
       "check",
       "Check a configuration, a simulator's keys, or a run's checkpoints");
   verb->footer(
-      "A configuration is printed as resolved, every key with its meaning.\n"
+      "A configuration is printed as resolved, every key with its meaning; of\n"
+      "several only whether they are good.\n"
       "Examples:\n"
       "  propagator check forecast/quick -s model.heads=3\n"
       "  propagator check forecast/quick --keys\n"
       "  propagator check mine.yaml --model siren\n"
       "  propagator check wake --keys                 # of a simulator\n"
+      "  propagator check mine/*.yaml\n"
       "  propagator check runs/quick");
-  verb->add_option("what", o->what, "A YAML file, a name from `list`, or a run")
+  verb->add_option("what", o->what,
+                   "YAML files, names from `list`, or runs; one or several")
       ->required();
   o->overrides.add_model_to(
       *verb, "The network that solves a problem, as for `solve`");
@@ -164,7 +193,15 @@ void add_check(CLI::App& app, Action& action) {
   o->overrides.add_to(*verb, Overrides::Subject::kNewRun);
   verb->callback([o, &action] {
     action = [o] {
-      return fs::is_directory(o->what) ? check_run(*o) : check_config(*o);
+      if (o->what.size() > 1) {
+        if (!o->json && !o->keys) return check_all(*o);
+        throw UsageError(
+            "expected one configuration or run with --json or "
+            "--keys, got " +
+            std::to_string(o->what.size()));
+      }
+      check_one(*o, o->what.front());
+      return 0;
     };
   });
 }

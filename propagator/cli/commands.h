@@ -72,6 +72,9 @@ struct NewRun {
 // UsageError if the file is there already and `force` is not given.
 void expect_free(const std::filesystem::path& file, bool force);
 
+// Says on standard error what went wrong, and a hint; returns the exit code.
+int report_error(const std::exception& error);
+
 // Seconds of "90", "90s", "15m", "2h". UsageError otherwise.
 double parse_duration(const std::string& text);
 

@@ -1,4 +1,3 @@
-#include <c10/util/Exception.h>
 #include <signal.h>
 
 #include <algorithm>
@@ -8,19 +7,9 @@
 #include "propagator/cli/terminal.h"
 #include "propagator/core/error.h"
 #include "propagator/core/freed_memory.h"
-#include "propagator/core/plain_text.h"
 #include "propagator/core/version.h"
 
 namespace {
-
-// libtorch appends a C++ stack to its messages; the first line says it all.
-// Ours may have a picture of the place below it.
-std::string message(const std::exception& error) {
-  const std::string text = error.what();
-  return dynamic_cast<const c10::Error*>(&error) == nullptr
-             ? text
-             : text.substr(0, text.find('\n'));
-}
 
 // A misspelt verb, which CLI11 would report as a missing one.
 void expect_known_verb(const CLI::App& app, int argc, char** argv) {
@@ -61,19 +50,6 @@ propagator::UsageError unexpected(const CLI::App& app) {
                             : propagator::config::did_you_mean(
                                   option->substr(0, option->find('=')),
                                   options_of(app), otherwise));
-}
-
-int report_error(const std::exception& error) {
-  using namespace propagator;
-  std::fflush(stdout);  // what was said before stands before
-  // They may quote a file that commands the terminal.
-  const auto say = [](const char* kind, const std::string& text) {
-    fmt::print(stderr, "{}: {}\n", kind, plain_text(text, /*kept=*/"\n\t"));
-  };
-  say("error", message(error));
-  const auto advice = hint(error);
-  if (!advice.empty()) say("hint", advice);
-  return static_cast<int>(exit_code(error));
 }
 
 }  // namespace
@@ -129,11 +105,11 @@ int main(int argc, char** argv) {
     }
     return status;
   } catch (const CLI::ExtrasError&) {
-    return report_error(unexpected(app));
+    return cli::report_error(unexpected(app));
   } catch (const CLI::ParseError& error) {
     const int status = app.exit(error, std::cout, std::cerr);
     return status == 0 ? 0 : static_cast<int>(ExitCode::kUsage);
   } catch (const std::exception& error) {
-    return report_error(error);
+    return cli::report_error(error);
   }
 }

@@ -634,42 +634,6 @@ TEST_F(Verbs, AProblemNeedsNoNameOfItsTask) {
   EXPECT_EQ(outcome.output.find("task: solve"), 0u) << outcome.output;
 }
 
-// That one has no effect, or not the one that it seems to have.
-bool warns_of_keys(const testing::Outcome& outcome) {
-  return outcome.output.find("has no effect: ") != std::string::npos ||
-         outcome.output.find("schedule.warmup is not over") !=
-             std::string::npos;
-}
-
-TEST_F(Verbs, EveryProblemIsGoodAndItsExactSolutionSolvesIt) {
-  const auto problems =
-      fs::path(std::getenv("PROPAGATOR_CONFIGS")).parent_path() / "problems";
-  int count = 0;
-  for (const auto& entry : fs::directory_iterator(problems)) {
-    const auto outcome = testing::propagator("check " + entry.path().string());
-    EXPECT_EQ(outcome.status, 0) << entry.path() << outcome.output;
-    EXPECT_FALSE(warns_of_keys(outcome)) << entry.path() << outcome.output;
-    EXPECT_EQ(outcome.output.find("# remarks"), std::string::npos)
-        << entry.path() << outcome.output;
-    EXPECT_NE(outcome.output.find("points in the domain"), std::string::npos);
-    ++count;
-  }
-  EXPECT_GE(count, 23);
-}
-
-TEST_F(Verbs, EveryConfigurationIsGood) {
-  const fs::path configs = std::getenv("PROPAGATOR_CONFIGS");
-  int count = 0;
-  for (const auto& entry : fs::recursive_directory_iterator(configs)) {
-    if (entry.path().extension() != ".yaml") continue;
-    const auto outcome = testing::propagator("check " + entry.path().string());
-    EXPECT_EQ(outcome.status, 0) << entry.path() << outcome.output;
-    EXPECT_FALSE(warns_of_keys(outcome)) << entry.path() << outcome.output;
-    ++count;
-  }
-  EXPECT_GE(count, 14);
-}
-
 TEST_F(Verbs, ListAndInfoSayWhatThereIs) {
   auto outcome = testing::propagator("list");
   EXPECT_NE(outcome.output.find("forecast"), std::string::npos);
