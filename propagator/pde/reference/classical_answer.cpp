@@ -22,8 +22,9 @@ using torch::Tensor;
 
 constexpr double kNone = std::numeric_limits<double>::infinity();
 constexpr int64_t kPerSlab = 5;
-constexpr int64_t kMostPieces = 512;  // slabs, or elements
-constexpr double kNextRound = 4;      // a search's round beside the one before
+constexpr int64_t kMostPieces = 512;   // slabs, or elements
+constexpr double kNextRound = 4;       // a search's round beside the one before
+constexpr double kWorthHaving = 1e-3;  // the largest error of a reference
 
 // Of a truth that is zero everywhere, the root mean square.
 double relative_error(const Tensor& answer, const Tensor& truth) {
@@ -191,6 +192,40 @@ class Search {
   std::exception_ptr failure_;
 };
 
+// Solutions at points, each found once.
+class Solutions {
+ public:
+  Solutions(const pde::Problem& problem, const Ladder& ladder, Tensor points)
+      : problem_(problem), ladder_(ladder), points_(std::move(points)) {}
+
+  // Undefined where there is none: too coarse, perhaps.
+  Tensor of(const Rung& rung) {
+    if (const auto found = known_.find(rung); found != known_.end()) {
+      return found->second;
+    }
+    Tensor fields;
+    try {
+      fields = solve_spectrally(problem_, ladder_.options(rung)).at(points_);
+    } catch (const std::exception&) {
+      failure_ = std::current_exception();
+    }
+    return known_[rung] = fields;
+  }
+
+  void rethrow_if_none() const {
+    const bool any = std::ranges::any_of(
+        known_, [](const auto& one) { return one.second.defined(); });
+    if (!any && failure_) std::rethrow_exception(failure_);
+  }
+
+ private:
+  const pde::Problem& problem_;
+  const Ladder& ladder_;
+  Tensor points_;
+  std::map<Rung, Tensor> known_;
+  std::exception_ptr failure_;
+};
+
 // The truth of functions, (N, functions).
 Tensor functions_at(const pde::Problem& problem, const Tensor& points) {
   const auto variables = autodiff::coordinates(autodiff::Jet::constant(points));
@@ -219,30 +254,18 @@ Reference reference_at(const pde::Problem& problem, const Tensor& points,
   }
   const Ladder ladder(problem);
   const Stopwatch clock;
-  std::exception_ptr failure;
-  std::map<Rung, Tensor> known;  // undefined: too coarse, perhaps
-  const auto solution = [&](const Rung& rung) {
-    if (const auto found = known.find(rung); found != known.end()) {
-      return found->second;
-    }
-    try {
-      known[rung] = solve_spectrally(problem, ladder.options(rung)).at(at);
-    } catch (const std::exception&) {
-      failure = std::current_exception();
-      known[rung] = Tensor();
-    }
-    return known[rung];
-  };
+  Solutions solutions(problem, ladder, at);
   // Up by whatever still makes a difference.
   double round = 0;
   Rung rung;
+  Reference best{{}, kNone, ladder.left_out()};
   while (ladder.has(rung) && clock.seconds() + kNextRound * round < seconds) {
     const Stopwatch begun;
-    const auto fields = solution(rung);
+    const auto fields = solutions.of(rung);
     Rung next = rung;
     double error = 0;
     for (const auto& finer : ladder.finer(rung)) {
-      const auto other = ladder.has(finer) ? solution(finer) : Tensor();
+      const auto other = ladder.has(finer) ? solutions.of(finer) : Tensor();
       const double change = fields.defined() && other.defined()
                                 ? relative_error(fields, other)
                                 : kNone;
@@ -251,17 +274,17 @@ Reference reference_at(const pde::Problem& problem, const Tensor& points,
       next = {std::max(next.space, finer.space),
               std::max(next.time, finer.time)};
     }
-    if (next == rung) return {fields, error, ladder.left_out()};
+    if (error < best.error) best.fields = fields, best.error = error;
+    if (next == rung) return best;
     rung = next;
     round = begun.seconds();
   }
-  const bool solved = std::ranges::any_of(
-      known, [](const auto& one) { return one.second.defined(); });
-  if (!solved && failure) std::rethrow_exception(failure);
+  if (best.error <= kWorthHaving) return best;
+  solutions.rethrow_if_none();
   throw NumericalError(
       fmt::format("collocation finds no reference: finer solutions still "
                   "differ by more than {:.2g}",
-                  tolerance),
+                  std::max(tolerance, kWorthHaving)),
       "allow more, or more time");
 }
 

@@ -18,9 +18,9 @@ struct Reference {
 };
 
 // The exact solution at points (N, D) or, where a problem has none, one of
-// collocation, so fine that the one before it differs by `tolerance` at most.
-// NumericalError if none is found in about `seconds`, or none at all;
-// UsageError as of solve_spectrally.
+// collocation, so fine that finer ones differ by `tolerance` at most, or the
+// best that is found in about `seconds`. NumericalError if that is far off
+// (1e-3), or there is none at all; UsageError as of solve_spectrally.
 Reference reference_at(const pde::Problem& problem, const torch::Tensor& points,
                        double tolerance = 1e-6, double seconds = 60);
 
