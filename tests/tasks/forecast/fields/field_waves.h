@@ -1,5 +1,6 @@
 #pragma once
 
+#include "propagator/data/tensor_file.h"
 #include "tasks/training.h"
 #include "testing.h"
 
