@@ -39,6 +39,14 @@ struct LeastSquares {
   torch::Tensor residuals, jacobian = {};
 };
 
+// Where a training stands after a validation, in the stage that it is in.
+struct Standing {
+  double first = 0, best = 0;  // validation loss of the stage
+  double done = 0;             // share of the whole training, 0 … 1
+  double stage = 0;            // share that went into the stage
+  bool stopped = false;        // the optimiser has come to an end
+};
+
 // All that the trainer knows of what it trains for: how many cases there are,
 // the loss of some of them, and what changes as training goes on.
 class Trainable {
@@ -69,6 +77,12 @@ class Trainable {
   // on (new points, other weights), here it does, in place. What it has made
   // of the data is its state, which a checkpoint holds.
   virtual void begin_step(torch::nn::Module&, int64_t /*step*/) {}
+  // Whether what is trained, or the loss, now becomes another one: training
+  // then goes on from the best weights of the stage that ends, as
+  // `begin_stage` changes them, with the optimiser at its beginning. That says
+  // whether they are new ones, which steps of Adam come first with.
+  virtual bool ends_stage(const Standing&) { return false; }
+  virtual bool begin_stage(torch::nn::Module&) { return false; }
   virtual NamedTensors state() const { return {}; }
   virtual void restore(const NamedTensors&) {}
 };

@@ -47,6 +47,7 @@ Trainer::Trainer(Trainable& task, std::shared_ptr<torch::nn::Module> model,
           {options_.batch, options.accumulate, options.clip, options.optimizer},
           runtime, tuning),
       best_value_(std::numeric_limits<double>::infinity()) {
+  stage_.full_from = options_.optimizer.adam_steps;
   const bool trains = nn::parameter_count(*model_) > 0;
   if (trains) {
     full_step_ = make_full_step(task, model_, stepper_.parameters(), options_,
@@ -120,7 +121,10 @@ StopReason Trainer::run(RunDirectory& run) {
   while (!is_done() && reason == StopReason::kFinished) {
     advance();
     progress.update(done(), [this] { return progress_note(); });
-    if (step_ % validate_every_ == 0 || is_last()) note_validation(validate());
+    if (step_ % validate_every_ == 0 || is_last()) {
+      note_validation(validate());
+      if (!spent_ && task_.ends_stage(standing())) begin_stage();
+    }
     if (is_last()) break;
     if (due_ && !(is_saving() && options_.checkpoint_every == 0)) save();
     reason = reason_to_stop();
@@ -262,6 +266,7 @@ LossValues Trainer::validate() {
 void Trainer::note_validation(const LossValues& loss) {
   check_finite(loss);
   write_metrics("validation", loss, {});
+  if (stage_.first == 0) stage_.first = loss.total;
   const bool better = loss.total < best_value_;
   validations_without_gain_ = better ? 0 : validations_without_gain_ + 1;
   if (better) {
@@ -296,6 +301,36 @@ void Trainer::note_validation(const LossValues& loss) {
              "shown and nothing beside it"
            : ": the training may have diverged",
       help);
+}
+
+Standing Trainer::standing() const {
+  const auto share = [&](double seconds, int64_t steps) {
+    return options_.budget > 0
+               ? seconds / options_.budget
+               : static_cast<double>(steps) / static_cast<double>(total_steps_);
+  };
+  return {.first = stage_.first,
+          .best = best_value_,
+          .done = share(seconds(), step_),
+          .stage = share(seconds() - stage_.seconds, step_ - stage_.step),
+          .stopped = converged()};
+}
+
+void Trainer::begin_stage() {
+  load_best();
+  const bool anew = task_.begin_stage(*model_);
+  stage_ = {.step = step_, .full_from = step_, .seconds = seconds()};
+  if (anew) {
+    stage_.full_from += options_.optimizer.adam_steps;
+    auto moments = stepper_.optimizer().state();
+    for (auto& [name, moment] : moments) moment = torch::zeros_like(moment);
+    stepper_.optimizer().restore(moments, /*steps=*/0);
+  }
+  if (full_step_) {
+    full_step_ = make_full_step(task_, model_, stepper_.parameters(), options_,
+                                options_.batch, runtime_);
+  }
+  forget_best();
 }
 
 void Trainer::write_metrics(const char* kind, const LossValues& loss,

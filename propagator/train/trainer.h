@@ -62,12 +62,14 @@ class Trainer {
   int64_t budget_in_seconds() const { return std::llround(options_.budget); }
   StopReason reason_to_stop() const;  // kFinished if there is none
   bool is_full_step(int64_t step) const {
-    return full_step_ && step >= options_.optimizer.adam_steps;
+    return full_step_ && step >= stage_.full_from;
   }
   bool converged() const { return full_step_ && full_step_->stopped(); }
   void read_step();  // its numbers into `last_`; NumericalError if bad
   LossValues validate();
   void note_validation(const LossValues& loss);
+  Standing standing() const;
+  void begin_stage();
   // Starts to write a checkpoint of now, beside the training that goes on.
   void save();
   bool is_saving() const;
@@ -104,6 +106,12 @@ class Trainer {
   int64_t best_step_ = 0;
   int64_t validations_without_gain_ = 0;
   NamedTensors best_, best_adapter_;
+  struct Stage {
+    int64_t step = 0, full_from = 0;  // where it, and full steps, begin
+    double seconds = 0;               // before it
+    double first = 0;                 // its first validation loss
+  };
+  Stage stage_;
   double seconds_before_ = 0;
   nlohmann::json trained_by_ = nlohmann::json::array();
   int64_t saved_step_ = -1;

@@ -84,6 +84,10 @@ void Trainer::restore(const Checkpoint& checkpoint) {
                       : state.at("best").at("value").get<double>();
     validations_without_gain_ = state.at("validations_without_gain");
     seconds_before_ = state.at("seconds");
+    if (const auto stage = state.find("stage"); stage != state.end()) {
+      stage_ = {stage->at("step"), stage->at("full_from"), stage->at("seconds"),
+                stage->at("first")};
+    }
     spent_ = is_spent();
     trained_by_ = train::trained_by(state);
   } catch (const nlohmann::json::exception&) {
@@ -122,6 +126,11 @@ void Trainer::save() {
         {"value", has_best ? nlohmann::json(best_value_) : nullptr}}},
       {"validations_without_gain", validations_without_gain_},
       {"seconds", seconds()},
+      {"stage",
+       {{"step", stage_.step},
+        {"full_from", stage_.full_from},
+        {"seconds", stage_.seconds},
+        {"first", stage_.first}}},
       {kTrainedBy, trained_by_}};
   finish_saving();
   saving_ = std::async(

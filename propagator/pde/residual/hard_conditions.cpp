@@ -146,4 +146,13 @@ std::shared_ptr<autodiff::FieldNet> HardConditions::build_into(
   return std::make_shared<WithConditions>(forms_, std::move(network));
 }
 
+std::shared_ptr<SlabChain> HardConditions::build_into(
+    SlabTime time,
+    std::vector<std::shared_ptr<autodiff::FieldNet>> networks) const {
+  auto forms = forms_;
+  forms.resize(time.orders.size(), HardForm({time.variable, time.interval}));
+  return std::make_shared<SlabChain>(std::move(time), std::move(forms),
+                                     std::move(networks));
+}
+
 }  // namespace propagator::pde

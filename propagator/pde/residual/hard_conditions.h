@@ -4,7 +4,7 @@
 #include <vector>
 
 #include "propagator/autodiff/field_net.h"
-#include "propagator/pde/residual/hard_form.h"
+#include "propagator/pde/residual/slab_chain.h"
 
 namespace propagator::pde {
 
@@ -30,6 +30,10 @@ class HardConditions {
   // A network whose answers meet them; `network` becomes a part of it.
   std::shared_ptr<autodiff::FieldNet> build_into(
       std::shared_ptr<autodiff::FieldNet> network) const;
+  // The same of a chain of slabs, with a network for each.
+  std::shared_ptr<SlabChain> build_into(
+      SlabTime time,
+      std::vector<std::shared_ptr<autodiff::FieldNet>> networks) const;
 
  private:
   void take_initial(const Problem& problem, bool with_corners);

@@ -66,15 +66,15 @@ Jet HardForm::values(const std::vector<Jet>& variables, size_t axes) const {
   return sum;
 }
 
-Jet HardForm::distance(const std::vector<Jet>& variables) const {
+Jet HardForm::distance(const std::vector<Jet>& variables, const Interval& time,
+                       int64_t order) const {
   auto product = Jet::constant(torch::ones_like(variables.front().value()));
   const auto share = [&](int64_t variable, const Interval& interval) {
     return (variables[static_cast<size_t>(variable)] - interval.low) *
            (1 / (interval.high - interval.low));
   };
-  if (!initial_.empty()) {
-    const auto since = share(time_.variable, time_.interval);
-    product = product * (initial_.size() == 1 ? since : since * since);
+  for (int64_t n = 0; n < order; ++n) {
+    product = product * share(time_.variable, time);
   }
   for (const auto& axis : axes_) {
     const auto s = share(axis.variable, axis.interval);

@@ -47,7 +47,14 @@ class HardForm {
   Jet values(const std::vector<Jet>& variables) const {
     return values(variables, axes_.size());
   }
-  Jet distance(const std::vector<Jet>& variables) const;
+  Jet distance(const std::vector<Jet>& variables) const {
+    return distance(variables, time_.interval, initial_order());
+  }
+  // D with another interval of time, and another k.
+  Jet distance(const std::vector<Jet>& variables, const Interval& time,
+               int64_t order) const;
+  int64_t initial_order() const { return std::ssize(initial_); }  // k
+  bool has_faces() const { return !axes_.empty(); }
 
  private:
   // With the first axes alone.

@@ -30,14 +30,20 @@ Defaults network_defaults(int64_t variables) {
 // fewer may be anything between them.
 Defaults precise_defaults(int64_t variables) {
   auto all = network_defaults(variables);
-  const Defaults precise{
-      {"precision", "fp64"},           {"model.name", "pinn"},
-      {"model.width", "20"},           {"model.layers", "3"},
-      {"hard_constraints", "faces"},   {"optimizer.kind", "broyden"},
-      {"optimizer.adam_steps", "500"}, {"points.resample_every", "4"},
-      {"train.epochs", "100000"},      {"train.budget", "180"},
-      {"train.validate_every", "5"},   {"train.log_every", "5"},
-      {"train.checkpoint_every", "50"}};
+  const Defaults precise{{"precision", "fp64"},
+                         {"model.name", "pinn"},
+                         {"model.width", "20"},
+                         {"model.layers", "3"},
+                         {"hard_constraints", "faces"},
+                         {"optimizer.kind", "broyden"},
+                         {"optimizer.adam_steps", "500"},
+                         {"points.resample_every", "4"},
+                         {"train.epochs", "100000"},
+                         {"train.budget", "180"},
+                         {"train.validate_every", "5"},
+                         {"train.log_every", "5"},
+                         {"train.checkpoint_every", "50"},
+                         {"slabs.most", "16"}};
   for (const auto& [key, value] : precise) all[key] = value;
   if (variables == 1) all["points.per_axis"] = "400";
   if (variables == 2) all["points.per_axis"] = "51";

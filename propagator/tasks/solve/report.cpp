@@ -84,11 +84,11 @@ Evaluation Solve::evaluate(torch::nn::Module& module, data::Split split) {
   }
   {
     const torch::NoGradGuard no_grad;
-    const auto& names = loss_.term_names();
     // Not where the last training step had them: a test can be repeated.
-    const auto left = loss_.residuals().of_faces(model, points_.first_faces());
+    const auto faces = points_.first_faces();
+    const auto left = loss_.residuals().of_faces(model, faces);
     for (size_t n = 0; n < left.size(); ++n) {
-      result["conditions"][names[n + 1]] =
+      result["conditions"][conditions_.name_of(*faces[n].condition)] =
           pde::MeanSquares()({left[n]}).sqrt().item<double>();
     }
   }

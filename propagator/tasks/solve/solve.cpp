@@ -29,6 +29,7 @@ void Solve::describe(config::Schema& s) {
            .later = true});
   s.section("problem", problem_options_);
   s.section("points", point_options_);
+  s.section("slabs", slab_options_, kTraining);
   s.field("model.name", model_name_,
           {.help = "name of the network; `propagator list` shows the names",
            .role = kModel});
@@ -88,6 +89,11 @@ void Solve::validate() {
                       "points.adaptive=yes");
   }
   loss_ = SolveLoss(*problem_, conditions_, loss_options_, own_terms());
+  slab_options_.validate();
+  slab_time_.reset();
+  if (slab_options_.most > 1 && why_no_slabs().empty()) {
+    slab_time_ = slabbed_time(*problem_).time;
+  }
   expect_smooth_enough(*problem_, model_options_->smoothness(),
                        problem_->all_derivatives(), "the problem needs");
   quantities();
@@ -99,6 +105,9 @@ std::vector<config::UnusedOption> Solve::unused_options() const {
     unused.push_back({"derivatives",
                       "no token sees another, so that published and honest "
                       "ones are the same"});
+  }
+  if (const auto why = why_no_slabs(); !why.empty()) {
+    unused.push_back({"slabs.", why});
   }
   if (model_options_->is_fitted()) {
     for (const char* key : {"train.epochs", "train.max_steps", "train.batch",
@@ -174,19 +183,45 @@ TimeWindows Solve::windows() const {
           point_options_.window_step};
 }
 
+std::string Solve::why_no_slabs() const {
+  if (posed() != pde::Posed::kByConditions) {
+    return "readings are of all times at once";
+  }
+  if (model_options_->is_fitted()) {
+    return fmt::format("{} is fitted, not trained", model_name_);
+  }
+  if (windows().tokens > 1) return "tokens of a window may be in two slabs";
+  if (loss_options_.balance == pde::Balance::kUncertainty) {
+    return "weights are learned with the network, of all times at once";
+  }
+  return slabbed_time(*problem_).why_not;
+}
+
 void Solve::prepare(int64_t seed, const Runtime& runtime) {
   for (const auto& remark : problem_->remarks) log::warn("{}", remark);
   runtime_ = runtime;
   loss_.prepare(derivatives_, seed, runtime);
   points_ = SolvePoints(*problem_, conditions_, point_options_, windows(),
                         loss_.slabs(), seed, runtime);
+  seed_ = seed;
+  if (slab_time_) {
+    slabs_ = SlabPlan(slab_options_, slab_time_->interval);
+    if (!slabs_.is_whole()) points_.move_to(slabs_.slab());
+  }
   expect_finite_formulas(*problem_, points_, reference_.points());
   expect_exact_solution(*problem_);
 }
 
 std::shared_ptr<torch::nn::Module> Solve::make_model() const {
-  return conditions_.build_into(
-      model_options_->make(conditions_.seen(domain())));
+  const auto seen = conditions_.seen(domain());
+  if (!slab_time_) return conditions_.build_into(model_options_->make(seen));
+  std::vector<std::shared_ptr<models::FieldNet>> networks;
+  for (int64_t n = 0; n < slab_options_.most; ++n) {
+    networks.push_back(model_options_->make(seen));
+  }
+  const auto chain = conditions_.build_into(*slab_time_, std::move(networks));
+  chain->set_end(SlabPlan(slab_options_, slab_time_->interval).slab().high);
+  return chain;
 }
 
 void Solve::initialise(torch::nn::Module& model, int64_t seed) const {
@@ -197,19 +232,73 @@ std::vector<std::string> Solve::former_parameters() const {
   return {SolveLoss::kLogVariances};
 }
 
+void Solve::say_how() const {
+  if (recipe_ != Recipe::kPrecise) return;
+  const auto all = std::ssize(problem_->conditions);
+  log::info(
+      "recipe precise: a small network in float64, so that its loss can fall "
+      "far; {} of {} conditions hold by its form, {} are terms of the loss; "
+      "{} points{}",
+      all - std::ssize(conditions_.learned()), all,
+      std::ssize(conditions_.learned()), size(data::Split::kTrain),
+      slab_time_ ? "; time is cut into slabs if its loss does not fall" : "");
+}
+
 void Solve::begin_step(torch::nn::Module& module, int64_t step) {
+  if (step == 0) say_how();
   auto& model = as_field_net(module);
   points_.begin_step(model, loss_.residuals(), step);
   loss_.begin_step(model, points_, step);
 }
 
+bool Solve::ends_stage(const train::Standing& standing) {
+  if (slabs_.empty()) return false;
+  const auto before = slabs_.slab();
+  next_stage_ = slabs_.after(standing);
+  if (next_stage_ == SlabPlan::Next::kGoOn) return false;
+  const auto& name =
+      problem_->symbols.variables[static_cast<size_t>(problem_->time())];
+  const auto& [low, high] = slabs_.slab();
+  if (next_stage_ == SlabPlan::Next::kCut) {
+    log::info(
+        "{} in [{:g}, {:g}] is not solved by one network: its loss fell to "
+        "{:.1e} of what it was. The next begins with [{:g}, {:g}]",
+        name, before.low, before.high, standing.best / standing.first, low,
+        high);
+  } else {
+    log::info("{} in [{:g}, {:g}] is done; slab {} is [{:g}, {:g}]", name,
+              before.low, before.high, slabs_.number(), low, high);
+  }
+  return true;
+}
+
+bool Solve::begin_stage(torch::nn::Module& model) {
+  auto& chain = dynamic_cast<pde::SlabChain&>(model);
+  const auto& slab = slabs_.slab();
+  const bool anew = next_stage_ == SlabPlan::Next::kCut;
+  if (anew) {
+    chain.restart(slab.high, seed_ + slabs_.attempts());
+  } else {
+    if (slabs_.number() == 2) loss_.leave_out_initial();
+    chain.finish(slab.high);
+  }
+  points_.move_to(slab);
+  return anew;
+}
+
 train::NamedTensors Solve::state() const {
   auto state = points_.state();
   state.merge(loss_.state());
+  state.merge(slabs_.state());
   return state;
 }
 
 void Solve::restore(const train::NamedTensors& saved) {
+  if (!slabs_.empty()) {
+    slabs_.restore(saved);
+    if (slabs_.number() > 1) loss_.leave_out_initial();
+    if (!slabs_.is_whole()) points_.move_to(slabs_.slab());
+  }
   points_.restore(saved);
   loss_.restore(saved);
 }

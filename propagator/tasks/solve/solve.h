@@ -7,6 +7,7 @@
 #include "propagator/tasks/drawing.h"
 #include "propagator/tasks/registry.h"
 #include "propagator/tasks/solve/recipe.h"
+#include "propagator/tasks/solve/slab_plan.h"
 #include "propagator/tasks/solve/solve_conditions.h"
 #include "propagator/tasks/solve/solve_loss.h"
 #include "propagator/tasks/solve/solve_options.h"
@@ -45,6 +46,8 @@ class Solve : public Task, public Drawing {
   std::shared_ptr<torch::nn::Module> make_model() const override;
   void initialise(torch::nn::Module& model, int64_t seed) const override;
   void begin_step(torch::nn::Module& model, int64_t step) override;
+  bool ends_stage(const train::Standing& standing) override;
+  bool begin_stage(torch::nn::Module& model) override;
   train::NamedTensors state() const override;
   void restore(const train::NamedTensors& state) override;
   int64_t size(data::Split split) const override;
@@ -98,6 +101,9 @@ class Solve : public Task, public Drawing {
   virtual models::FieldDomain domain() const;
   TimeWindows windows() const;
   // Points (N, D) as windows (N, T, D), on the device.
+  void say_how() const;  // it is solved, before the first step
+  // Why time cannot be cut into slabs; empty: it can.
+  std::string why_no_slabs() const;
   torch::Tensor windows_of(const torch::Tensor& points) const {
     return windows().of(points, runtime_);
   }
@@ -156,6 +162,7 @@ class Solve : public Task, public Drawing {
   ProblemOptions problem_options_;
   PointOptions point_options_;
   std::string model_name_ = kSolver;
+  SlabOptions slab_options_;
   std::unique_ptr<models::FieldNetOptions> model_options_;
   SolveLossOptions loss_options_;
   SolveEvalOptions eval_options_;
@@ -169,9 +176,13 @@ class Solve : public Task, public Drawing {
   SolveLoss loss_;
   SolveReference reference_;
   // Made by `prepare`.
+  std::optional<pde::SlabTime> slab_time_;  // if there may be slabs
   Runtime runtime_;
   SolvePoints points_;
 };
+  int64_t seed_ = 0;
+  SlabPlan slabs_;
+  SlabPlan::Next next_stage_ = SlabPlan::Next::kGoOn;
 
 // ConfigError of readings in a section that is not theirs.
 void expect_no_observations(const config::Document& document);

@@ -87,4 +87,11 @@ std::shared_ptr<models::FieldNet> SolveConditions::build_into(
   return given_.build_into(periodic_.embed(std::move(network)));
 }
 
+std::shared_ptr<pde::SlabChain> SolveConditions::build_into(
+    pde::SlabTime time,
+    std::vector<std::shared_ptr<models::FieldNet>> networks) const {
+  for (auto& network : networks) network = periodic_.embed(std::move(network));
+  return given_.build_into(std::move(time), std::move(networks));
+}
+
 }  // namespace propagator::tasks

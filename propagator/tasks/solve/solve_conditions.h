@@ -45,6 +45,10 @@ class SolveConditions {
   // need.
   std::shared_ptr<models::FieldNet> build_into(
       std::shared_ptr<models::FieldNet> network) const;
+  // The same of a chain of slabs, with a network for each.
+  std::shared_ptr<pde::SlabChain> build_into(
+      pde::SlabTime time,
+      std::vector<std::shared_ptr<models::FieldNet>> networks) const;
 
  private:
   const pde::Problem* problem_ = nullptr;

@@ -36,15 +36,17 @@ SolveLoss::SolveLoss(const pde::Problem& problem,
       options_(options),
       own_(std::move(own)),
       names_{"equation"},
-      configured_{options.equation} {
+      configured_{options.equation},
+      initial_{false} {
   for (const auto* condition : conditions.learned()) {
     names_.push_back(conditions.name_of(*condition));
-    configured_.push_back(conditions.is_initial(*condition) ? options.initial
-                                                            : options.boundary);
+    initial_.push_back(conditions.is_initial(*condition));
+    configured_.push_back(initial_.back() ? options.initial : options.boundary);
   }
   for (const auto& term : own_) {
     names_.push_back(term.name);
     configured_.push_back(term.weight);
+    initial_.push_back(false);
   }
   if (options_.causality > 0 && problem.time() < 0) {
     throw ConfigError("loss.causality", "the problem has no time",
@@ -73,9 +75,7 @@ void SolveLoss::prepare(pde::Derivatives derivatives, int64_t seed,
   seed_ = seed;
   runtime_ = runtime;
   residuals_ = pde::Residuals(*problem_, derivatives, runtime);
-  fixed_weights_ =
-      torch::tensor(configured_, torch::kFloat64).to(runtime.options());
-  weights_ = fixed_weights_.clone();
+  set_weights();
   if (slabs() > 0) counts_ = torch::ones({slabs()}, runtime.options());
   if (!is_learned()) return;
   // In float32 first, as the parameters of models are.
@@ -83,6 +83,23 @@ void SolveLoss::prepare(pde::Derivatives derivatives, int64_t seed,
                        .to(torch::kFloat32)
                        .to(runtime.options())
                        .set_requires_grad(true);
+}
+
+void SolveLoss::set_weights() {
+  fixed_weights_ =
+      torch::tensor(configured_, torch::kFloat64).to(runtime_.options());
+  weights_ = fixed_weights_.clone();
+}
+
+void SolveLoss::leave_out_initial() {
+  for (size_t n = names_.size(); n-- > 0;) {
+    if (!initial_[n]) continue;
+    const auto at = static_cast<std::ptrdiff_t>(n);
+    names_.erase(names_.begin() + at);
+    configured_.erase(configured_.begin() + at);
+    initial_.erase(initial_.begin() + at);
+  }
+  set_weights();
 }
 
 train::NamedTensors SolveLoss::learned() const {

@@ -41,6 +41,9 @@ class SolveLoss {
   void prepare(pde::Derivatives derivatives, int64_t seed,
                const Runtime& runtime);
 
+  // Its terms of initial conditions hold no more.
+  void leave_out_initial();
+
   // Of time, that causality takes; 0: none.
   int64_t slabs() const { return options_.causality > 0 ? options_.slabs : 0; }
   // Equation first, then the conditions that are learned, then the own ones.
@@ -68,6 +71,7 @@ class SolveLoss {
 
  private:
   void expect_weights() const;  // ConfigError
+  void set_weights();           // as configured
   bool is_learned() const {
     return options_.balance == pde::Balance::kUncertainty;
   }
@@ -89,6 +93,7 @@ class SolveLoss {
   std::vector<OwnTerm> own_;
   std::vector<std::string> names_;
   std::vector<double> configured_;  // weights of the terms
+  std::vector<bool> initial_;       // which of them are of initial conditions
   int64_t seed_ = 0;
   Runtime runtime_;
   pde::Residuals residuals_;

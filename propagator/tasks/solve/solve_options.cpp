@@ -1,5 +1,8 @@
 #include "propagator/tasks/solve/solve_options.h"
 
+#include <fmt/format.h>
+
+#include "propagator/core/error.h"
 #include "propagator/tasks/loss_weight.h"
 
 namespace propagator::tasks {
@@ -73,6 +76,43 @@ void PointOptions::describe(config::Schema& s) {
   s.field("adaptive", adaptive,
           {.help = "resampled points of the domain lie where the residual is "
                    "large"});
+}
+
+void SlabOptions::describe(config::Schema& s) {
+  s.field("most", most,
+          {.help = "most slabs of time that a problem is solved in, one after "
+                   "the other, with a network of its own for each; 1: its "
+                   "whole time by one network",
+           .min = 1,
+           .max = 1000,
+           .role = config::Role::kModel,
+           .later = true});
+  s.field("first", first,
+          {.help = "slabs that one begins with; a slab whose loss does not "
+                   "fall is cut in half, and the rest of time like it",
+           .min = 1,
+           .role = config::Role::kModel,
+           .later = true});
+  s.field("tolerance", tolerance,
+          {.help = "how far the loss of a slab must fall, of what it was "
+                   "before training",
+           .min = 0,
+           .later = true});
+  s.field("trial", trial,
+          {.help = "share of the training after which a slab whose loss has "
+                   "not fallen so far is cut",
+           .min = 0,
+           .max = 1,
+           .later = true});
+}
+
+void SlabOptions::validate() const {
+  if (first <= most) return;
+  throw ConfigError("slabs.first",
+                    fmt::format("begins with {} slabs, where slabs.most allows "
+                                "{}",
+                                first, most),
+                    "set slabs.most too");
 }
 
 void SolveLossOptions::describe(config::Schema& s) {

@@ -28,6 +28,17 @@ struct PointOptions {
   void describe(config::Schema& schema);
 };
 
+// Of time, with a network for each.
+struct SlabOptions {
+  int64_t most = 1;
+  int64_t first = 1;
+  double tolerance = 1e-4;
+  double trial = 0.05;
+
+  void describe(config::Schema& schema);
+  void validate() const;
+};
+
 struct SolveLossOptions {
   double equation = 1;
   double initial = 100;

@@ -16,6 +16,22 @@ using torch::Tensor;
 // Uniform points, for each one that follows the residual.
 constexpr int64_t kCandidates = 4;
 
+// Points at all times, moved into a slab.
+Tensor in_slab(Tensor points, const pde::Problem& problem,
+               const std::optional<pde::Interval>& slab) {
+  if (!slab) return points;
+  const int64_t time = problem.time();
+  const auto& [low, high] = problem.domain[static_cast<size_t>(time)];
+  const auto share = (points.select(1, time) - low) / (high - low);
+  points.select(1, time).copy_(slab->low + share * (slab->high - slab->low));
+  return points;
+}
+
+// Whether the problem begins with this slab.
+bool begins(const pde::Problem& problem, const pde::Interval& slab) {
+  return slab.low == problem.domain[static_cast<size_t>(problem.time())].low;
+}
+
 }  // namespace
 
 SolvePoints::SolvePoints(const pde::Problem& problem,
@@ -31,8 +47,7 @@ SolvePoints::SolvePoints(const pde::Problem& problem,
       seed_(seed),
       runtime_(runtime) {
   training_ = windows_.of(sampled(0), runtime_);
-  validation_ = windows_.of(
-      pde::centres_inside(problem, options_.validation_per_axis), runtime_);
+  validation_ = windows_.of(centres(), runtime_);
   faces_ = first_faces();
   if (slabs_ == 0) return;
   slab_of_ =
@@ -41,21 +56,30 @@ SolvePoints::SolvePoints(const pde::Problem& problem,
 }
 
 Tensor SolvePoints::sampled(int64_t round) const {
-  return pde::points_inside(*problem_, options_.sampling, options_.per_axis,
-                            seed_, "points/domain", round);
+  return in_slab(
+      pde::points_inside(*problem_, options_.sampling, options_.per_axis, seed_,
+                         "points/domain", round),
+      *problem_, slab_);
+}
+
+Tensor SolvePoints::centres() const {
+  return in_slab(pde::centres_inside(*problem_, options_.validation_per_axis),
+                 *problem_, slab_);
 }
 
 bool SolvePoints::has_own_points(const pde::Face& face) const {
   return &conditions_->first_on_face(*face.condition) == face.condition;
 }
 
-pde::Face SolvePoints::face_of(const pde::Condition& condition,
-                               int64_t round) const {
-  const auto [points, normals] = pde::points_on(
+pde::Face SolvePoints::face_of(const pde::Condition& condition, int64_t round,
+                               const std::optional<pde::Interval>& slab) const {
+  const bool initial = conditions_->is_initial(condition);
+  const auto [everywhere, normals] = pde::points_on(
       *problem_, condition, options_.sampling, options_.per_axis, seed_,
       "points/" + conditions_->first_on_face(condition).text, round);
-  pde::Face face{&condition, conditions_->is_initial(condition),
-                 windows_.of(points, runtime_)};
+  const auto points =
+      initial ? everywhere : in_slab(everywhere, *problem_, slab);
+  pde::Face face{&condition, initial, windows_.of(points, runtime_)};
   if (normals.defined()) {
     face.normals = normals.to(runtime_.device, runtime_.dtype());
   }
@@ -68,12 +92,19 @@ pde::Face SolvePoints::face_of(const pde::Condition& condition,
   return face;
 }
 
-std::vector<pde::Face> SolvePoints::first_faces() const {
+std::vector<pde::Face> SolvePoints::first_faces() const { return faces_in({}); }
+
+std::vector<pde::Face> SolvePoints::faces_in(
+    const std::optional<pde::Interval>& slab) const {
   std::vector<pde::Face> faces;
   for (const auto* condition : conditions_->learned()) {
+    if (slab && !begins(*problem_, *slab) &&
+        conditions_->is_initial(*condition)) {
+      continue;
+    }
     const auto shared = std::ranges::find(
         faces, &conditions_->first_on_face(*condition), &pde::Face::condition);
-    faces.push_back(shared == faces.end() ? face_of(*condition, 0)
+    faces.push_back(shared == faces.end() ? face_of(*condition, 0, slab)
                                           : pde::Face{condition,
                                                       shared->first_token,
                                                       shared->windows,
@@ -96,7 +127,7 @@ void SolvePoints::begin_step(models::FieldNet& model,
       runtime_));
   for (auto& face : faces_) {
     if (!has_own_points(face)) continue;
-    const auto drawn = face_of(*face.condition, round);
+    const auto drawn = face_of(*face.condition, round, slab_);
     face.windows.copy_(drawn.windows);
     if (face.opposite.defined()) face.opposite.copy_(drawn.opposite);
     if (face.normals.defined()) face.normals.copy_(drawn.normals);
@@ -114,8 +145,10 @@ Tensor SolvePoints::adaptive(models::FieldNet& model,
   const auto stream = fmt::format("points/adaptive/{}", round);
   std::vector<Tensor> pool, sizes;
   for (int64_t part = 0; part < kCandidates; ++part) {
-    pool.push_back(pde::points_inside(*problem_, pde::Sampling::kUniform,
-                                      options_.per_axis, seed_, stream, part));
+    pool.push_back(
+        in_slab(pde::points_inside(*problem_, pde::Sampling::kUniform,
+                                   options_.per_axis, seed_, stream, part),
+                *problem_, slab_));
     Tensor size;
     for (const auto& residual :
          residuals.of_equations(model, windows_.of(pool.back(), runtime_))) {
@@ -131,6 +164,14 @@ Tensor SolvePoints::adaptive(models::FieldNet& model,
   const auto keys = chance.log() - (-(uniform.clamp_min(1e-300)).log()).log();
   return torch::cat(pool).index_select(
       0, std::get<1>(keys.topk(training_.size(0))));
+}
+
+void SolvePoints::move_to(const pde::Interval& slab) {
+  slab_ = slab;
+  training_.copy_(windows_.of(sampled(0), runtime_));
+  validation_.copy_(windows_.of(centres(), runtime_));
+  faces_ = faces_in(slab_);
+  find_slabs();
 }
 
 void SolvePoints::find_slabs() {

@@ -1,5 +1,6 @@
 #pragma once
 
+#include <optional>
 #include <vector>
 
 #include "propagator/data/split.h"
@@ -30,10 +31,16 @@ class SolvePoints {
   // (N), the slab of time that a training window begins in; undefined of none.
   const torch::Tensor& slab_of() const { return slab_of_; }
 
-  // Points on a condition's face, those of its drawing `round`.
-  pde::Face face_of(const pde::Condition& condition, int64_t round) const;
-  // Of all conditions that are learned, as they were at first.
+  // Points on a condition's face, those of its drawing `round`, in a slab of
+  // time or at all times.
+  pde::Face face_of(const pde::Condition& condition, int64_t round,
+                    const std::optional<pde::Interval>& slab = {}) const;
+  // Of all conditions that are learned, as they were at first, at all times.
   std::vector<pde::Face> first_faces() const;
+
+  // All of them now lie in this slab of time. Initial conditions hold in the
+  // first alone.
+  void move_to(const pde::Interval& slab);
 
   // Resamples them where it is time to: adaptive ones of the domain go where
   // the model's residual is large.
@@ -46,7 +53,10 @@ class SolvePoints {
  private:
   // Conditions on one face share the tensor of the first one's points.
   bool has_own_points(const pde::Face& face) const;
+  std::vector<pde::Face> faces_in(
+      const std::optional<pde::Interval>& slab) const;
   torch::Tensor sampled(int64_t round) const;  // (N, D)
+  torch::Tensor centres() const;
   torch::Tensor adaptive(models::FieldNet& model,
                          const pde::Residuals& residuals, int64_t round) const;
   void find_slabs();
@@ -56,6 +66,7 @@ class SolvePoints {
   PointOptions options_;
   TimeWindows windows_;
   int64_t slabs_ = 0;
+  std::optional<pde::Interval> slab_;  // of time; none: all of it
   int64_t seed_ = 0;
   Runtime runtime_;
   torch::Tensor training_, validation_;  // (N, T, D)
