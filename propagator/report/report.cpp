@@ -187,6 +187,19 @@ void Report::verbatim(const std::string& text) {
   html(fmt::format("<pre>{}</pre>\n", escaped(text)));
 }
 
+void Report::mathematics(const std::vector<Formulas>& all) {
+  std::string list = "<dl class=\"mathematics\">\n";
+  for (const auto& [name, formulas] : all) {
+    if (formulas.empty()) continue;
+    list += fmt::format("<dt>{}</dt><dd>\n", escaped(name));
+    for (const auto& mathml : formulas) {
+      list += fmt::format("<div>{}</div>\n", mathml);
+    }
+    list += "</dd>\n";
+  }
+  html(list + "</dl>\n");
+}
+
 Report::Place Report::placed(const std::string& name, const Figure& figure,
                              const std::string& caption) {
   const double width = figures_.add(name, figure);

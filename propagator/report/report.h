@@ -47,6 +47,10 @@ class Report {
   // Text as it is, folded away behind its summary, or shown.
   void folded(const std::string& summary, const std::string& text);
   void verbatim(const std::string& text);
+  // Formulas in MathML, which goes into the page as it is, by what they are:
+  // "equations", two of them.
+  using Formulas = std::pair<std::string, std::vector<std::string>>;
+  void mathematics(const std::vector<Formulas>& all);
 
   void figure(const std::string& name, const Figure& figure,
               const std::string& caption);

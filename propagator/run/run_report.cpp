@@ -79,6 +79,13 @@ void add_result(const TestResult* result, report::Report& report) {
   report.facts(facts_of(result->record));
 }
 
+void add_problem(const tasks::Task& task, report::Report& report) {
+  report.section("Problem");
+  if (const auto* drawing = dynamic_cast<const tasks::Drawing*>(&task)) {
+    drawing->state_problem(report);
+  }
+}
+
 // The figures of a task that draws; else its curves.
 void draw_test(tasks::Task& task, torch::nn::Module& model,
                const TestResult* result, int64_t cases,
@@ -133,6 +140,7 @@ RunReport write_run_report(const run::Experiment& experiment,
   auto& task = experiment.task();
   report::Report report(run.path(), "report.html", title_of(experiment),
                         fmt::format("{} model", task.mode()));
+  add_problem(task, report);
   show_result(run, [&] { add_result(result, report); });
   report.section("Test");
   report.text(fmt::format("Computed from the best weights of {}, on {} in {}.",

@@ -36,6 +36,8 @@ class Drawing {
  public:
   virtual ~Drawing() = default;
 
+  // What is asked, before any answer.
+  virtual void state_problem(report::Report&) const {}
   // Figures of a test: its numbers, none while the run is unfinished, and
   // `cases` of its answers.
   virtual void draw(torch::nn::Module& model, const Evaluation* evaluation,

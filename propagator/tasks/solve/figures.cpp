@@ -3,6 +3,7 @@
 
 #include <algorithm>
 
+#include "propagator/pde/text/typeset.h"
 #include "propagator/tasks/compared_rows.h"
 #include "propagator/tasks/solve/field_panels.h"
 #include "propagator/tasks/solve/solve.h"
@@ -33,7 +34,35 @@ report::BarChart errors_of(std::span<const ReproducedRow> rows) {
   return chart;
 }
 
+std::vector<std::string> typeset(const std::vector<std::string>& lines,
+                                 const pde::Symbols& symbols) {
+  std::vector<std::string> all;
+  for (const auto& line : lines) all.push_back(pde::typeset(line, symbols));
+  return all;
+}
+
 }  // namespace
+
+void Solve::state_problem(report::Report& report) const {
+  const auto& text = problem_options_.text;
+  const auto& symbols = problem_->symbols;
+  std::vector<std::string> fields, inside;
+  for (const auto& field : text.fields) {
+    fields.push_back(
+        fmt::format("{}({})", field, fmt::join(symbols.variables, ", ")));
+  }
+  if (!text.inside.empty()) inside = {text.inside};
+  report.mathematics({{"Solve for", typeset(fields, symbols)},
+                      {"Equations", typeset(text.equations, symbols)},
+                      {"Domain", typeset(text.domain, symbols)},
+                      {"Shapes", typeset(text.shapes, symbols)},
+                      {"Inside", typeset(inside, symbols)},
+                      {"Conditions", typeset(text.conditions, symbols)},
+                      {"Find too", typeset(text.unknown, symbols)},
+                      {"With", typeset(text.coefficients, symbols)},
+                      {"Numbers", typeset(text.parameters, symbols)},
+                      {"Exact", typeset(text.exact, symbols)}});
+}
 
 report::LinePlot Solve::curves(const json& result) const {
   const auto along = static_cast<size_t>(reference_.followed());

@@ -62,6 +62,7 @@ class Solve : public Task, public Drawing {
   Evaluation evaluate(torch::nn::Module& model, data::Split split) override;
   std::unique_ptr<Surrogate> surrogate(std::shared_ptr<torch::nn::Module> model,
                                        const Runtime& runtime) const override;
+  void state_problem(report::Report& report) const override;
   void draw(torch::nn::Module& model, const Evaluation* evaluation,
             int64_t cases, report::Report& report) override;
   // Errors beside the paper's, and of each problem the rows' fields.
@@ -100,10 +101,10 @@ class Solve : public Task, public Drawing {
 
   virtual models::FieldDomain domain() const;
   TimeWindows windows() const;
-  // Points (N, D) as windows (N, T, D), on the device.
   void say_how() const;  // it is solved, before the first step
   // Why time cannot be cut into slabs; empty: it can.
   std::string why_no_slabs() const;
+  // Points (N, D) as windows (N, T, D), on the device.
   torch::Tensor windows_of(const torch::Tensor& points) const {
     return windows().of(points, runtime_);
   }
@@ -161,8 +162,8 @@ class Solve : public Task, public Drawing {
   int64_t variables_;  // as its defaults are for
   ProblemOptions problem_options_;
   PointOptions point_options_;
-  std::string model_name_ = kSolver;
   SlabOptions slab_options_;
+  std::string model_name_ = kSolver;
   std::unique_ptr<models::FieldNetOptions> model_options_;
   SolveLossOptions loss_options_;
   SolveEvalOptions eval_options_;
@@ -175,14 +176,14 @@ class Solve : public Task, public Drawing {
   SolveConditions conditions_;
   SolveLoss loss_;
   SolveReference reference_;
-  // Made by `prepare`.
   std::optional<pde::SlabTime> slab_time_;  // if there may be slabs
+  // Made by `prepare`.
   Runtime runtime_;
   SolvePoints points_;
-};
   int64_t seed_ = 0;
   SlabPlan slabs_;
   SlabPlan::Next next_stage_ = SlabPlan::Next::kGoOn;
+};
 
 // ConfigError of readings in a section that is not theirs.
 void expect_no_observations(const config::Document& document);
