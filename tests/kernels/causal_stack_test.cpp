@@ -1,4 +1,5 @@
 #include <ATen/Parallel.h>
+#include <fmt/format.h>
 #include <torch/autograd.h>
 #include <torch/utils.h>
 
@@ -43,7 +44,7 @@ StackCase case_of(int64_t shared, int64_t sequences, int64_t tokens,
   int64_t number = 0;
   const auto weight = [&](torch::IntArrayRef shape, double middle = 0) {
     const double size = 1 / std::sqrt(static_cast<double>(shape.back()));
-    return middle + size * random(shape, "w" + std::to_string(number++));
+    return middle + size * random(shape, fmt::format("w{}", number++));
   };
   for (int64_t n = 0; n < layers; ++n) {
     for (const auto& tensor :

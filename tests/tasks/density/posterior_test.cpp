@@ -11,6 +11,7 @@
 #include "propagator/tasks/calibration.h"
 #include "propagator/tasks/density/two_sample.h"
 #include "propagator/tasks/density/vertex_inference.h"
+#include "tasks/training.h"
 #include "testing.h"
 
 namespace propagator::tasks {
