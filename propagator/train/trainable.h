@@ -44,6 +44,7 @@ struct Standing {
   double first = 0, best = 0;  // validation loss of the stage
   double done = 0;             // share of the whole training, 0 … 1
   double stage = 0;            // share that went into the stage
+  double full = 0;             // and into its steps behind the first ones
   bool stopped = false;        // the optimiser has come to an end
 };
 

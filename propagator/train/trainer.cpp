@@ -120,6 +120,7 @@ StopReason Trainer::run(RunDirectory& run) {
   auto reason = StopReason::kFinished;
   while (!is_done() && reason == StopReason::kFinished) {
     advance();
+    if (step_ == stage_.full_from) stage_.full_seconds = seconds();
     progress.update(done(), [this] { return progress_note(); });
     if (step_ % validate_every_ == 0 || is_last()) {
       note_validation(validate());
@@ -313,13 +314,20 @@ Standing Trainer::standing() const {
           .best = best_value_,
           .done = share(seconds(), step_),
           .stage = share(seconds() - stage_.seconds, step_ - stage_.step),
+          .full = step_ < stage_.full_from
+                      ? 0
+                      : share(seconds() - stage_.full_seconds,
+                              step_ - stage_.full_from),
           .stopped = converged()};
 }
 
 void Trainer::begin_stage() {
   load_best();
   const bool anew = task_.begin_stage(*model_);
-  stage_ = {.step = step_, .full_from = step_, .seconds = seconds()};
+  stage_ = {.step = step_,
+            .full_from = step_,
+            .seconds = seconds(),
+            .full_seconds = seconds()};
   if (anew) {
     stage_.full_from += options_.optimizer.adam_steps;
     auto moments = stepper_.optimizer().state();

@@ -107,9 +107,9 @@ class Trainer {
   int64_t validations_without_gain_ = 0;
   NamedTensors best_, best_adapter_;
   struct Stage {
-    int64_t step = 0, full_from = 0;  // where it, and full steps, begin
-    double seconds = 0;               // before it
-    double first = 0;                 // its first validation loss
+    int64_t step = 0, full_from = 0;       // where it, and full steps, begin
+    double seconds = 0, full_seconds = 0;  // before both
+    double first = 0;                      // its first validation loss
   };
   Stage stage_;
   double seconds_before_ = 0;

@@ -86,7 +86,7 @@ void Trainer::restore(const Checkpoint& checkpoint) {
     seconds_before_ = state.at("seconds");
     if (const auto stage = state.find("stage"); stage != state.end()) {
       stage_ = {stage->at("step"), stage->at("full_from"), stage->at("seconds"),
-                stage->at("first")};
+                stage->at("full_seconds"), stage->at("first")};
     }
     spent_ = is_spent();
     trained_by_ = train::trained_by(state);
@@ -130,6 +130,7 @@ void Trainer::save() {
        {{"step", stage_.step},
         {"full_from", stage_.full_from},
         {"seconds", stage_.seconds},
+        {"full_seconds", stage_.full_seconds},
         {"first", stage_.first}}},
       {kTrainedBy, trained_by_}};
   finish_saving();

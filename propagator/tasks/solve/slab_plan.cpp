@@ -47,7 +47,7 @@ SlabPlan::Next SlabPlan::after(const train::Standing& standing) {
   const bool solved = standing.best <= options_.tolerance * scale_;
   // One as long as a solved one deserves more patience.
   const double trial = std::max(options_.trial, after_solved_ / 2);
-  const bool tried = standing.stopped || standing.stage >= trial;
+  const bool tried = standing.stopped || standing.full >= trial;
   if (tried && !solved && may_cut()) {
     length_ /= 2;
     after_solved_ = 0;

@@ -18,45 +18,76 @@ SlabOptions options() {
 
 TEST(TasksSlabPlan, WhatIsSolvedIsOneSlab) {
   SlabPlan plan(options(), {0, 2});
-  EXPECT_EQ(plan.after({.first = 10, .best = 10, .done = 0.05, .stage = 0.05}),
-            Next::kGoOn);
-  EXPECT_EQ(plan.after({.first = 10, .best = 0.009, .done = 0.5, .stage = 0.5}),
-            Next::kGoOn);
   EXPECT_EQ(
       plan.after(
-          {.first = 10, .best = 1e-9, .done = 1, .stage = 1, .stopped = true}),
+          {.first = 10, .best = 10, .done = 0.05, .stage = 0.05, .full = 0.05}),
       Next::kGoOn);
+  EXPECT_EQ(
+      plan.after(
+          {.first = 10, .best = 0.009, .done = 0.5, .stage = 0.5, .full = 0.5}),
+      Next::kGoOn);
+  EXPECT_EQ(plan.after({.first = 10,
+                        .best = 1e-9,
+                        .done = 1,
+                        .stage = 1,
+                        .full = 1,
+                        .stopped = true}),
+            Next::kGoOn);
   EXPECT_TRUE(plan.is_whole());
 }
 
 TEST(TasksSlabPlan, WhatIsNotIsCutAndTheRestSharesTheTimeThatIsLeft) {
   SlabPlan plan(options(), {0, 2});
-  EXPECT_EQ(plan.after({.first = 10, .best = 1, .done = 0.1, .stage = 0.1}),
-            Next::kCut);
+  EXPECT_EQ(
+      plan.after(
+          {.first = 10, .best = 1, .done = 0.1, .stage = 0.1, .full = 0.1}),
+      Next::kCut);
   EXPECT_DOUBLE_EQ(plan.slab().high, 1);
-  EXPECT_EQ(plan.after({.first = 9, .best = 1, .done = 0.2, .stage = 0.1}),
-            Next::kCut);
+  EXPECT_EQ(
+      plan.after(
+          {.first = 9, .best = 1, .done = 0.2, .stage = 0.1, .full = 0.1}),
+      Next::kCut);
   EXPECT_DOUBLE_EQ(plan.slab().high, 0.5);
   // No further: that would be eight. Each of the four has 0.2.
-  EXPECT_EQ(plan.after({.first = 9, .best = 1, .done = 0.35, .stage = 0.15}),
-            Next::kGoOn);
-  EXPECT_EQ(plan.after({.first = 9, .best = 1e-5, .done = 0.4, .stage = 0.2}),
-            Next::kFinish);
+  EXPECT_EQ(
+      plan.after(
+          {.first = 9, .best = 1, .done = 0.35, .stage = 0.15, .full = 0.15}),
+      Next::kGoOn);
+  EXPECT_EQ(
+      plan.after(
+          {.first = 9, .best = 1e-5, .done = 0.4, .stage = 0.2, .full = 0.2}),
+      Next::kFinish);
   EXPECT_DOUBLE_EQ(plan.slab().low, 0.5);
   EXPECT_DOUBLE_EQ(plan.slab().high, 1);
   EXPECT_EQ(plan.number(), 2);
   EXPECT_EQ(plan.attempts(), 4);
   // One that has come to its end leaves its time to the others.
+  EXPECT_EQ(plan.after({.first = 1,
+                        .best = 1e-9,
+                        .done = 0.4,
+                        .stage = 0,
+                        .full = 0,
+                        .stopped = true}),
+            Next::kFinish);
   EXPECT_EQ(
       plan.after(
-          {.first = 1, .best = 1e-9, .done = 0.4, .stage = 0, .stopped = true}),
+          {.first = 1, .best = 1e-5, .done = 0.6, .stage = 0.2, .full = 0.2}),
+      Next::kGoOn);
+  EXPECT_EQ(
+      plan.after(
+          {.first = 1, .best = 1e-5, .done = 0.7, .stage = 0.3, .full = 0.3}),
       Next::kFinish);
-  EXPECT_EQ(plan.after({.first = 1, .best = 1e-5, .done = 0.6, .stage = 0.2}),
-            Next::kGoOn);
-  EXPECT_EQ(plan.after({.first = 1, .best = 1e-5, .done = 0.7, .stage = 0.3}),
-            Next::kFinish);
   EXPECT_DOUBLE_EQ(plan.slab().high, 2);
-  EXPECT_EQ(plan.after({.first = 1, .best = 1e-5, .done = 1, .stage = 0.3}),
+  EXPECT_EQ(
+      plan.after(
+          {.first = 1, .best = 1e-5, .done = 1, .stage = 0.3, .full = 0.3}),
+      Next::kGoOn);
+}
+
+TEST(TasksSlabPlan, StepsOfAnotherOptimiserAreNoTrial) {
+  SlabPlan plan(options(), {0, 2});
+  EXPECT_EQ(plan.after(
+                {.first = 10, .best = 1, .done = 0.3, .stage = 0.3, .full = 0}),
             Next::kGoOn);
 }
 
@@ -66,13 +97,19 @@ TEST(TasksSlabPlan, ALaterSlabCanBeCutToo) {
   given.first = 2;
   SlabPlan plan(given, {0, 1});
   EXPECT_DOUBLE_EQ(plan.slab().high, 0.5);
-  EXPECT_EQ(plan.after({.first = 1, .best = 1e-6, .done = 0.5, .stage = 0.5}),
-            Next::kFinish);
+  EXPECT_EQ(
+      plan.after(
+          {.first = 1, .best = 1e-6, .done = 0.5, .stage = 0.5, .full = 0.5}),
+      Next::kFinish);
   // One as long was solved, so this has half of its time to fall.
-  EXPECT_EQ(plan.after({.first = 1, .best = 1, .done = 0.6, .stage = 0.1}),
-            Next::kGoOn);
-  EXPECT_EQ(plan.after({.first = 1, .best = 1, .done = 0.75, .stage = 0.25}),
-            Next::kCut);
+  EXPECT_EQ(
+      plan.after(
+          {.first = 1, .best = 1, .done = 0.6, .stage = 0.1, .full = 0.1}),
+      Next::kGoOn);
+  EXPECT_EQ(
+      plan.after(
+          {.first = 1, .best = 1, .done = 0.75, .stage = 0.25, .full = 0.25}),
+      Next::kCut);
   EXPECT_DOUBLE_EQ(plan.slab().low, 0.5);
   EXPECT_DOUBLE_EQ(plan.slab().high, 0.75);
 }
@@ -94,7 +131,8 @@ TEST(TasksSlabPlan, GoesOnWithWhatTheConditionsGiveAtFirst) {
   const auto heat = of({"at t=0: u = 0", "on boundary: u = t"}, "u_t = u_xx");
   EXPECT_EQ(heat.time->orders, (std::vector<int64_t>{1}));
   EXPECT_EQ(
-      of({"at t=0: u = 0", "at t=1: u = 1", "on boundary: u = t"}).why_not,
+      of({"at t=0: u = 0", "at t=1: u = 1", "on boundary: u = t"}, "u_t = u_xx")
+          .why_not,
       "a condition holds at the last time");
   EXPECT_EQ(of({"periodic t: u, u_t", "on boundary: u = 0"}).why_not,
             "time is periodic");
