@@ -40,4 +40,11 @@ EdgePoints Cuboid::edge(const Tensor& unit) const {
 
 double Cuboid::edge_size() const { return sizes_.sum().item<double>(); }
 
+torch::Tensor Cuboid::corners() const {
+  if (low_.size(0) != 2) return {};
+  const auto ends = torch::stack({low_, high_});
+  const auto x = ends.select(1, 0), y = ends.select(1, 1);
+  return torch::stack({torch::cat({x, x}), torch::cat({y, y.flip(0)})}, 1);
+}
+
 }  // namespace propagator::pde

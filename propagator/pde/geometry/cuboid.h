@@ -13,6 +13,7 @@ class Cuboid : public Shape {
   torch::Tensor distance(const torch::Tensor& points) const override;
   EdgePoints edge(const torch::Tensor& unit) const override;
   double edge_size() const override;
+  torch::Tensor corners() const override;
 
  private:
   torch::Tensor low_, high_;  // (S)

@@ -17,6 +17,7 @@ class Polygon : public Shape {
   torch::Tensor distance(const torch::Tensor& points) const override;
   EdgePoints edge(const torch::Tensor& unit) const override;
   double edge_size() const override;
+  torch::Tensor corners() const override { return corners_; }
 
  private:
   torch::Tensor corners_, sides_;  // (n, 2), anticlockwise, and to the next

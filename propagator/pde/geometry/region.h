@@ -62,6 +62,13 @@ class Region {
   // Of the face, so much is touched.
   double share_of_face(int64_t axis, bool high, bool uncovered = false) const;
 
+  // Corners of shapes in the plane around which more of the region lies than
+  // of a half plane: `angle` of it, to both sides of the direction `middle`.
+  struct InnerCorner {
+    double x = 0, y = 0, angle = 0, middle = 0;
+  };
+  std::vector<InnerCorner> inner_corners() const;
+
   // Where a part of the edge goes beyond the box, and how far.
   struct Beyond {
     int64_t shape, axis;
@@ -78,6 +85,7 @@ class Region {
   torch::Tensor sides(const EdgePoints& edge, bool clipped) const;
   torch::Tensor is_inside(const torch::Tensor& points, bool clipped) const;
   torch::Tensor on_edges(const torch::Tensor& points, int64_t shapes) const;
+  std::optional<InnerCorner> inner_corner_at(double x, double y) const;
 
   Box box_;
   Cuboid cuboid_;

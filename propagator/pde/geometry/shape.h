@@ -21,6 +21,8 @@ class Shape {
   // its length, or over its area, as those are. NaN where none was found.
   virtual EdgePoints edge(const torch::Tensor& unit) const = 0;
   virtual double edge_size() const = 0;  // its length, or area
+  // Of a shape in the plane, (n, 2); undefined: it has none.
+  virtual torch::Tensor corners() const { return {}; }
   // Whether it goes on beyond the box of the domain, which then cuts it.
   virtual bool is_endless() const { return false; }
 };

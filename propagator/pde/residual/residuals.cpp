@@ -152,9 +152,17 @@ std::vector<Environment> Probe::fields_at(
   return environments;
 }
 
+namespace {
+
+Tensor divided(const Tensor& residual, double size) {
+  return size == 1 ? residual : residual / size;
+}
+
+}  // namespace
+
 Residuals::Residuals(const pde::Problem& problem, Derivatives kind,
-                     const Runtime& runtime, bool at_once)
-    : problem_(&problem) {
+                     const Runtime& runtime, bool at_once, ProblemScale scale)
+    : problem_(&problem), scale_(std::move(scale)) {
   const auto variables = static_cast<int64_t>(problem.domain.size());
   // Sums over tokens come from reverse mode, one derivative at a time.
   const auto sum = kind == Derivatives::kHonest && problem.unknowns.empty()
@@ -190,7 +198,9 @@ Tensor Residuals::left(const pde::Expression& formula,
 
 std::vector<Tensor> Residuals::of_equations(const Environment& fields) const {
   std::vector<Tensor> all;
-  for (const auto& equation : equations_) all.push_back(left(equation, fields));
+  for (size_t n = 0; n < equations_.size(); ++n) {
+    all.push_back(divided(left(equations_[n], fields), scale_.of_equation(n)));
+  }
   return all;
 }
 
@@ -239,19 +249,20 @@ Residuals::OfFaces Residuals::of_faces(std::span<const Environment> fields,
     const auto& condition = *faces[n].condition;
     auto& of_face = residuals.emplace_back();
     const auto& here = fields[begins[n]];
-    if (condition.is_on_edge()) {
-      of_face.push_back(
-          left(condition.residual, with_normals(here, faces[n].normals)));
-      continue;
-    }
     if (!condition.is_periodic()) {
-      of_face.push_back(left(condition.residual, here));
+      const auto at =
+          static_cast<size_t>(&condition - problem_->conditions.data());
+      const auto residual = left(
+          condition.residual,
+          condition.is_on_edge() ? with_normals(here, faces[n].normals) : here);
+      of_face.push_back(divided(residual, scale_.of_condition(at)));
       continue;
     }
     const auto& there = fields[begins[n] + 1];
     for (const auto& quantity : condition.matched) {
-      of_face.push_back(here.field(quantity).value() -
-                        there.field(quantity).value());
+      of_face.push_back(
+          divided(here.field(quantity).value() - there.field(quantity).value(),
+                  scale_.of_matched(quantity)));
     }
   }
   return residuals;

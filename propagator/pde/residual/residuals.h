@@ -8,6 +8,7 @@
 #include "propagator/autodiff/derivative_plan.h"
 #include "propagator/autodiff/field_net.h"
 #include "propagator/core/device.h"
+#include "propagator/pde/residual/problem_scale.h"
 #include "propagator/pde/text/problem.h"
 
 namespace propagator::pde {
@@ -65,13 +66,15 @@ struct Face {
 class Residuals {
  public:
   Residuals() = default;
-  // The problem must outlive it. `at_once`: `everywhere` is one pass through
-  // the network, which pays off where launches do.
+  // The problem must outlive it. Each is divided by its size in `scale`.
+  // `at_once`: `everywhere` is one pass through the network, which pays off
+  // where launches do.
   Residuals(const pde::Problem& problem, Derivatives kind,
-            const Runtime& runtime, bool at_once);
+            const Runtime& runtime, bool at_once, ProblemScale scale = {});
   Residuals(const pde::Problem& problem, Derivatives kind,
-            const Runtime& runtime)
-      : Residuals(problem, kind, runtime, runtime.device.is_cuda()) {}
+            const Runtime& runtime, ProblemScale scale = {})
+      : Residuals(problem, kind, runtime, runtime.device.is_cuda(),
+                  std::move(scale)) {}
 
   // Of each equation, (N, T), and the fields they are made of.
   std::vector<torch::Tensor> of_equations(autodiff::FieldNet& model,
@@ -111,6 +114,7 @@ class Residuals {
                    const std::vector<Face>& faces) const;
 
   const pde::Problem* problem_ = nullptr;
+  ProblemScale scale_;
   // As they are evaluated: where a jet carries a sum of second derivatives,
   // with that in place of them.
   std::vector<pde::Expression> equations_;

@@ -12,9 +12,6 @@ namespace {
 
 using torch::Tensor;
 
-// Points in the domain, and those on its faces.
-constexpr size_t kMostKnown = 2;
-
 // How far s goes, in lengths of a slab.
 constexpr double kReach = 0.25;
 
@@ -71,7 +68,7 @@ void SlabChain::set_layout(const std::vector<double>& layout) {
   const torch::NoGradGuard no_grad;
   stored_.narrow(0, 0, std::ssize(layout))
       .copy_(torch::tensor(layout, torch::kFloat64));
-  known_.clear();
+  known_.forget();
 }
 
 Interval SlabChain::interval_of(int64_t slab) const {
@@ -93,7 +90,8 @@ void SlabChain::set_end(double end) {
 void SlabChain::finish(double end) {
   const torch::NoGradGuard no_grad;
   const auto now = networks_.front()->parameters();
-  const auto done = networks_[static_cast<size_t>(finished()) + 1]->parameters();
+  const auto done =
+      networks_[static_cast<size_t>(finished()) + 1]->parameters();
   for (size_t n = 0; n < now.size(); ++n) done[n].copy_(now[n]);
   auto changed = layout();
   changed[0] += 1;
@@ -121,9 +119,9 @@ Jet SlabChain::everywhere(const Jet& points) {
   for (int64_t slab = 0; slab <= finished(); ++slab) {
     places.push_back((slabs == slab).nonzero().flatten());
     if (places.back().numel() == 0) continue;
-    const auto answer =
-        in_slab(slab, Jet(points.rows().index_select(1, places.back()),
-                          points.layout()));
+    const auto answer = in_slab(
+        slab,
+        Jet(points.rows().index_select(1, places.back()), points.layout()));
     carried = answer.layout();
     answers.push_back(answer.rows());
   }
@@ -169,17 +167,12 @@ Jet SlabChain::ends_of(int64_t slab, const Jet& points) const {
 }
 
 SlabChain::Base SlabChain::base_of(int64_t slab, const Jet& points) {
-  const bool keeps = is_training() && slab == finished() && slab > 0 &&
-                     points.rows().is_cpu() && !points.rows().requires_grad();
-  if (keeps) {
-    for (const auto& [asked, base] : known_) {
-      if (asked.layout() == points.layout() &&
-          asked.rows().sizes() == points.rows().sizes() &&
-          torch::equal(asked.rows(), points.rows())) {
-        return base;
-      }
-    }
-  }
+  const bool again = is_training() && slab == finished() && slab > 0;
+  const auto made = [&] { return new_base_of(slab, points); };
+  return again ? known_.of(points, made) : made();
+}
+
+SlabChain::Base SlabChain::new_base_of(int64_t slab, const Jet& points) {
   Base base;
   const auto variables = autodiff::coordinates(points);
   if (slab == 0) {
@@ -204,11 +197,6 @@ SlabChain::Base SlabChain::base_of(int64_t slab, const Jet& points) {
       goes_on = goes_on + (form.values(variables) - form.values(then));
     }
     base.push_back(goes_on);
-  }
-  if (keeps) {
-    if (known_.size() == kMostKnown) known_.erase(known_.begin());
-    // They may be a view of points that are drawn again in place.
-    known_.push_back({Jet(points.rows().clone(), points.layout()), base});
   }
   return base;
 }

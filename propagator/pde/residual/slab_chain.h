@@ -4,6 +4,7 @@
 #include <vector>
 
 #include "propagator/autodiff/field_net.h"
+#include "propagator/autodiff/jet_memo.h"
 #include "propagator/pde/residual/hard_form.h"
 
 namespace propagator::pde {
@@ -55,6 +56,7 @@ class SlabChain : public autodiff::FieldNet {
 
   Jet in_slab(int64_t slab, const Jet& points);
   Base base_of(int64_t slab, const Jet& points);
+  Base new_base_of(int64_t slab, const Jet& points);
   Jet ends_of(int64_t slab, const Jet& points) const;  // with s as time
   Jet everywhere(const Jet& points);
 
@@ -71,15 +73,11 @@ class SlabChain : public autodiff::FieldNet {
   SlabTime time_;
   std::vector<HardForm> forms_;
   std::vector<std::shared_ptr<autodiff::FieldNet>> networks_;
-  torch::Tensor stored_;  // the layout, as a parameter: a file of a model has it
+  torch::Tensor
+      stored_;  // the layout, as a parameter: a file of a model has it
   mutable std::vector<double> layout_;
   mutable int64_t version_ = -1;
-  // Training asks at the same points again and again.
-  struct Known {
-    Jet points;
-    Base base;
-  };
-  std::vector<Known> known_;
+  autodiff::JetMemo<Base> known_;  // of the slab in training
 };
 
 }  // namespace propagator::pde

@@ -164,8 +164,10 @@ void add_remarks(Problem& problem, Posed posed) {
   for (int64_t x = 0; x < std::ssize(problem.domain); ++x) {
     const auto& variable = problem.symbols.variables[static_cast<size_t>(x)];
     const auto& [low, high] = problem.domain[static_cast<size_t>(x)];
-    if (std::max(std::abs(low), std::abs(high)) > kFar ||
-        high - low < 1 / kFar) {
+    // Where conditions alone pose it, it is scaled.
+    if (posed == Posed::kByReadings &&
+        (std::max(std::abs(low), std::abs(high)) > kFar ||
+         high - low < 1 / kFar)) {
       remark(
           "{} in [{:g}, {:g}]: networks learn badly where numbers are far from "
           "1; shift and scale {}",

@@ -44,7 +44,7 @@ Solve::Answer Solve::answer_of(models::FieldNet& model) const {
   Progress progress("testing", points.size(0));
   for (int64_t n = 0; n < points.size(0); n += kPart) {
     const auto windows = windows_of(points.slice(0, n, n + kPart));
-    const auto answer = loss_.residuals().answer(model, windows);
+    const auto answer = residuals_.answer(model, windows);
     fields.push_back(answer.fields.select(1, 0));
     residuals_of.push_back(torch::stack(answer.equations, -1).select(1, 0));
     progress.update(n);
@@ -86,7 +86,7 @@ Evaluation Solve::evaluate(torch::nn::Module& module, data::Split split) {
     const torch::NoGradGuard no_grad;
     // Not where the last training step had them: a test can be repeated.
     const auto faces = points_.first_faces();
-    const auto left = loss_.residuals().of_faces(model, faces);
+    const auto left = residuals_.of_faces(model, faces);
     for (size_t n = 0; n < left.size(); ++n) {
       result["conditions"][conditions_.name_of(*faces[n].condition)] =
           pde::MeanSquares()({left[n]}).sqrt().item<double>();

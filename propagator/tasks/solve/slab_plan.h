@@ -41,8 +41,8 @@ class SlabPlan {
   SlabOptions options_;
   pde::Interval time_, slab_;
   double length_ = 1;
-  double allowance_ = 1;  // of all training, for this slab
-  double scale_ = 0;      // of the loss, before any training
+  double allowance_ = 1;     // of all training, for this slab
+  double scale_ = 0;         // of the loss, before any training
   double after_solved_ = 0;  // the allowance, if the last one was solved
   int64_t number_ = 1, attempts_ = 1;
 };

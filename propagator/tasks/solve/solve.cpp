@@ -4,6 +4,7 @@
 #include "propagator/core/log.h"
 #include "propagator/pde/residual/problem_box.h"
 #include "propagator/pde/residual/problem_checks.h"
+#include "propagator/tasks/solve/net_in_units.h"
 #include "propagator/tasks/solve/solve_checks.h"
 
 namespace propagator::tasks {
@@ -47,6 +48,16 @@ void Solve::describe(config::Schema& s) {
                    "the loss",
            .role = kModel,
            .formerly = "built_in"});
+  s.field("scale", scaled_,
+          {.help = "a problem in units that make its numbers far from 1 is "
+                   "scaled inside, and answers in its own units",
+           .role = kModel,
+           .later = true});
+  s.field("corners", has_corners_,
+          {.help = "where the domain has corners that point inwards, fields "
+                   "have terms r^a around them, as solutions have",
+           .role = kModel,
+           .later = true});
   s.section("eval", eval_options_, kEvaluation);
 }
 
@@ -71,6 +82,11 @@ void Solve::validate() {
   expect_some_inside(*problem_, "eval.per_axis", eval_options_.per_axis);
   conditions_ = SolveConditions(*problem_, hard_constraints_,
                                 /*values_too=*/!model_options_->is_fitted());
+  const bool alone = posed() == pde::Posed::kByConditions;
+  scale_ =
+      alone && scaled_ ? pde::ProblemScale(*problem_) : pde::ProblemScale();
+  corners_ =
+      alone && has_corners_ ? pde::CornerTerms(*problem_) : pde::CornerTerms();
   reference_ = SolveReference(*problem_, eval_options_, freedoms());
   if (model_options_->needs_readings() &&
       posed() == pde::Posed::kByConditions) {
@@ -105,6 +121,10 @@ std::vector<config::UnusedOption> Solve::unused_options() const {
     unused.push_back({"derivatives",
                       "no token sees another, so that published and honest "
                       "ones are the same"});
+  }
+  if (posed() != pde::Posed::kByConditions) {
+    unused.push_back({"scale", "readings have a scale of their own"});
+    unused.push_back({"corners", "what readings are fitted to has none"});
   }
   if (const auto why = why_no_slabs(); !why.empty()) {
     unused.push_back({"slabs.", why});
@@ -142,6 +162,10 @@ std::vector<std::string> Solve::foreign_keys() const {
 std::vector<std::string> Solve::inspect() {
   prepare(0, {});
   auto lines = config::items_of(problem_->describe());
+  if (!scale_.empty()) lines.push_back(scale_text());
+  for (const auto& corner : corners_.texts()) {
+    lines.push_back(fmt::format("fields have terms {}", corner));
+  }
   const auto& windows = points_.of(data::Split::kTrain);
   lines.push_back(fmt::format("{} points in the domain, {} tokens each",
                               windows.size(0), windows.size(1)));
@@ -200,7 +224,8 @@ std::string Solve::why_no_slabs() const {
 void Solve::prepare(int64_t seed, const Runtime& runtime) {
   for (const auto& remark : problem_->remarks) log::warn("{}", remark);
   runtime_ = runtime;
-  loss_.prepare(derivatives_, seed, runtime);
+  loss_.prepare(derivatives_, seed, runtime, scale_);
+  residuals_ = pde::Residuals(*problem_, derivatives_, runtime);
   points_ = SolvePoints(*problem_, conditions_, point_options_, windows(),
                         loss_.slabs(), seed, runtime);
   seed_ = seed;
@@ -213,11 +238,15 @@ void Solve::prepare(int64_t seed, const Runtime& runtime) {
 }
 
 std::shared_ptr<torch::nn::Module> Solve::make_model() const {
-  const auto seen = conditions_.seen(domain());
-  if (!slab_time_) return conditions_.build_into(model_options_->make(seen));
+  const auto make = [&] {
+    return corners_.add_to(
+        make_in_units(*model_options_, conditions_.seen(domain()), scale_),
+        scale_.fields());
+  };
+  if (!slab_time_) return conditions_.build_into(make());
   std::vector<std::shared_ptr<models::FieldNet>> networks;
   for (int64_t n = 0; n < slab_options_.most; ++n) {
-    networks.push_back(model_options_->make(seen));
+    networks.push_back(make());
   }
   const auto chain = conditions_.build_into(*slab_time_, std::move(networks));
   chain->set_end(SlabPlan(slab_options_, slab_time_->interval).slab().high);
@@ -232,7 +261,12 @@ std::vector<std::string> Solve::former_parameters() const {
   return {SolveLoss::kLogVariances};
 }
 
+std::string Solve::scale_text() const {
+  return fmt::format("scaled inside: {}", scale_.text(problem_->symbols));
+}
+
 void Solve::say_how() const {
+  if (!scale_.empty()) log::info("{}", scale_text());
   if (recipe_ != Recipe::kPrecise) return;
   const auto all = std::ssize(problem_->conditions);
   log::info(

@@ -3,6 +3,7 @@
 #include <optional>
 
 #include "propagator/models/field_net.h"
+#include "propagator/pde/residual/corner_terms.h"
 #include "propagator/pde/residual/residuals.h"
 #include "propagator/tasks/drawing.h"
 #include "propagator/tasks/registry.h"
@@ -102,6 +103,7 @@ class Solve : public Task, public Drawing {
   virtual models::FieldDomain domain() const;
   TimeWindows windows() const;
   void say_how() const;  // it is solved, before the first step
+  std::string scale_text() const;
   // Why time cannot be cut into slabs; empty: it can.
   std::string why_no_slabs() const;
   // Points (N, D) as windows (N, T, D), on the device.
@@ -169,16 +171,20 @@ class Solve : public Task, public Drawing {
   SolveEvalOptions eval_options_;
   pde::Derivatives derivatives_ = pde::Derivatives::kHonest;
   HardConstraints hard_constraints_ = HardConstraints::kYes;
+  bool scaled_ = true, has_corners_ = true;
 
   // Made by `validate`, which every use of the task passes; the others refer to
   // the problem and its conditions.
   std::optional<pde::Problem> problem_;
   SolveConditions conditions_;
+  pde::ProblemScale scale_;
+  pde::CornerTerms corners_;
   SolveLoss loss_;
   SolveReference reference_;
   std::optional<pde::SlabTime> slab_time_;  // if there may be slabs
   // Made by `prepare`.
   Runtime runtime_;
+  pde::Residuals residuals_;  // in the problem's units
   SolvePoints points_;
   int64_t seed_ = 0;
   SlabPlan slabs_;

@@ -71,10 +71,11 @@ void SolveLoss::expect_weights() const {
 }
 
 void SolveLoss::prepare(pde::Derivatives derivatives, int64_t seed,
-                        const Runtime& runtime) {
+                        const Runtime& runtime,
+                        const pde::ProblemScale& scale) {
   seed_ = seed;
   runtime_ = runtime;
-  residuals_ = pde::Residuals(*problem_, derivatives, runtime);
+  residuals_ = pde::Residuals(*problem_, derivatives, runtime, scale);
   set_weights();
   if (slabs() > 0) counts_ = torch::ones({slabs()}, runtime.options());
   if (!is_learned()) return;

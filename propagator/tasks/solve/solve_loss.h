@@ -39,7 +39,7 @@ class SolveLoss {
             const SolveLossOptions& options, std::vector<OwnTerm> own = {});
   // Before it is asked for anything but names and the weights of a new model.
   void prepare(pde::Derivatives derivatives, int64_t seed,
-               const Runtime& runtime);
+               const Runtime& runtime, const pde::ProblemScale& scale = {});
 
   // Its terms of initial conditions hold no more.
   void leave_out_initial();

@@ -1,33 +1,14 @@
 #include "propagator/pde/reference/classical_answer.h"
 
-#include <filesystem>
 #include <set>
 
-#include "propagator/core/config.h"
+#include "pde/problem_file.h"
 #include "testing.h"
 
 namespace propagator::pde {
 namespace {
 
-namespace fs = std::filesystem;
-
-Problem problem_in(const fs::path& path) {
-  const auto document = config::Document::from_file(path);
-  const auto list = [&](const std::string& key) {
-    std::vector<std::string> items;
-    const auto text = document.get("problem." + key);
-    if (text) config::parse(*text, {}, items);
-    return items;
-  };
-  return Problem::parse({.domain = list("domain"),
-                         .fields = list("fields"),
-                         .parameters = list("parameters"),
-                         .equations = list("equations"),
-                         .conditions = list("conditions"),
-                         .exact = list("exact"),
-                         .coefficients = list("coefficients"),
-                         .time = document.get("problem.time").value_or("")});
-}
+using testing::problem_named;
 
 // Points that no grid of the solver shares.
 torch::Tensor points_of(const Problem& problem) {
@@ -42,13 +23,11 @@ torch::Tensor points_of(const Problem& problem) {
 
 TEST(PdeClassicalAnswer, SolvesEveryProblemThatComesWithTheProgram) {
   std::set<std::string> exact;
-  for (const auto& file : fs::directory_iterator(PROPAGATOR_PROBLEMS)) {
-    const auto document = config::Document::from_file(file.path());
-    if (document.get("problem.shapes")) continue;  // no boxes
-    const auto problem = problem_in(file.path());
-    const auto points = points_of(problem);
-    const auto name = file.path().stem().string();
+  for (const auto& name : testing::problem_names()) {
+    const auto problem = problem_named(name);
+    if (problem.region) continue;         // no boxes
     if (problem.exact.empty()) continue;  // as below
+    const auto points = points_of(problem);
     exact.insert(name);
     // Newton's method of the collocation does not converge there.
     if (name == "kovasznay") continue;
@@ -57,17 +36,17 @@ TEST(PdeClassicalAnswer, SolvesEveryProblemThatComesWithTheProgram) {
     EXPECT_LE(answer.error, 1e-8) << name << ": " << answer.description;
     EXPECT_GT(answer.seconds, 0);
   }
-  EXPECT_EQ(exact, (std::set<std::string>{
-                       "advection-diffusion", "clamped-plate", "convection",
-                       "darcy", "fisher", "fokker-planck", "heat",
-                       "heat-parametric", "helmholtz", "klein-gordon",
-                       "kovasznay", "loaded-string", "minimal-surface", "plate",
-                       "reaction", "sine-gordon", "wave", "wave-packet"}));
+  EXPECT_EQ(exact,
+            (std::set<std::string>{
+                "advection-diffusion", "clamped-plate", "convection", "darcy",
+                "fisher", "fokker-planck", "heat", "heat-parametric",
+                "helmholtz", "klein-gordon", "kovasznay", "loaded-string",
+                "minimal-surface", "plate", "reaction", "sine-gordon",
+                "steel-rod", "wave", "wave-packet"}));
 }
 
 TEST(PdeClassicalAnswer, ReferenceOfAProblemWithoutAnExactSolution) {
-  const auto problem =
-      problem_in(fs::path(PROPAGATOR_PROBLEMS) / "poisson.yaml");
+  const auto problem = problem_named("poisson");
   const auto points = points_of(problem);
   const auto reference = reference_at(problem, points);
   EXPECT_GT(reference.error, 0);
@@ -79,7 +58,7 @@ TEST(PdeClassicalAnswer, ReferenceOfAProblemWithoutAnExactSolution) {
 }
 
 TEST(PdeClassicalAnswer, ReferenceIsAsNearAsItSays) {
-  auto problem = problem_in(fs::path(PROPAGATOR_PROBLEMS) / "heat.yaml");
+  auto problem = problem_named("heat");
   const auto points = points_of(problem);
   const auto truth = reference_at(problem, points);
   EXPECT_EQ(truth.error, 0);
@@ -91,7 +70,7 @@ TEST(PdeClassicalAnswer, ReferenceIsAsNearAsItSays) {
 }
 
 TEST(PdeClassicalAnswer, SmallerErrorsTakeMoreUnknowns) {
-  const auto problem = problem_in(fs::path(PROPAGATOR_PROBLEMS) / "wave.yaml");
+  const auto problem = problem_named("wave");
   const auto points = points_of(problem);
   const auto reference = reference_at(problem, points);
   const auto rough = classical_answer(problem, points, reference, 1e-2);

@@ -27,7 +27,7 @@ constexpr const char* kDisk =
     "  shapes: ['plate = disk(0, 0, 1)', 'hole = disk(0.3, 0, 0.2)']\n"
     "  inside: plate - hole\n";
 
-run::Experiment experiment_of(const std::string& rest) {
+run::Experiment in_disk(const std::string& rest) {
   return run::Experiment(config::Document::from_text(kDisk + rest, "test"));
 }
 
@@ -156,6 +156,43 @@ TEST_F(TasksSolveShapes, LeastSquaresAreTheLossOnShapesToo) {
   EXPECT_TRUE(near(gradient, flat.gradients(), {0, 1e-12 * size}));
 }
 
+TEST(TasksSolveCorners, FactorsOfTheirTermsAreTrainedToo) {
+  const auto problem = pde::Problem::parse(
+      {.domain = {"x in [-1, 1]", "y in [-1, 1]"},
+       .fields = {"u", "v"},
+       .equations = {"u_xx + u_yy = v*u_x", "v_xx + v_yy = u"},
+       .conditions = {"on a: u = 0", "on b: u = 0", "on a: v = x",
+                      "on b: v_n = 0"},
+       .shapes = {"a = box(-1, 1, -1, 1)", "b = box(-1, 0, -1, 0)"},
+       .inside = "a - b"});
+  const SolveConditions conditions(problem, HardConstraints::kNo);
+  SolveLoss loss(problem, conditions, {.equation = 2, .boundary = 5});
+  loss.prepare(pde::Derivatives::kHonest, 0, kDouble);
+  const SolvePoints some(problem, conditions, {.per_axis = 7}, {}, 0, 0,
+                         kDouble);
+  models::PinnOptions pinn;
+  pinn.width = 6;
+  const auto net = pde::CornerTerms(problem).add_to(
+      pinn.make({{-1, -1}, {1, 1}, 2, -1}), {2, 3});
+  net->initialise(3);
+  net->to(torch::kFloat64);
+  {
+    const torch::NoGradGuard no_grad;
+    net->named_parameters()["corners"].copy_(
+        torch::tensor({0.3, -0.2, 0.1, 0.4}, torch::kFloat64));
+  }
+  train::FlatParameters flat(*net);
+  const auto all = loss.at(*net, some, data::Split::kTrain,
+                           torch::arange(49, torch::kInt64));
+  flat.add_gradient_of(all.total, 1);
+  const auto squares = loss.least_squares(*net, some, &flat.values());
+  EXPECT_NEAR(squares.residuals.dot(squares.residuals).item<double>(),
+              all.total.item<double>(), 1e-12 * all.total.item<double>());
+  const auto gradient = 2 * squares.jacobian.mv(squares.residuals);
+  const double size = gradient.abs().max().item<double>();
+  EXPECT_TRUE(near(gradient, flat.gradients(), {0, 1e-12 * size}));
+}
+
 TEST_F(TasksSolveShapes, InitialConditionsStayHard) {
   const SolveConditions some(problem, HardConstraints::kYes);
   EXPECT_TRUE(some.is_hard(problem.conditions[0]));
@@ -174,7 +211,7 @@ TEST(TasksSolveShapesExact, SolutionsAreCheckedOnEdges) {
   const std::string exact =
       "  equations: u_xx + u_yy = 4\n  exact: u = x^2 + y^2\n";
   const auto left = [&](const std::string& conditions) {
-    const auto e = experiment_of(exact + "  conditions: " + conditions);
+    const auto e = in_disk(exact + "  conditions: " + conditions);
     const auto& problem = dynamic_cast<const Solve&>(e.task()).problem();
     return pde::ExactSolution(problem).residual_of(problem.conditions.back());
   };
@@ -184,7 +221,7 @@ TEST(TasksSolveShapesExact, SolutionsAreCheckedOnEdges) {
 }
 
 TEST(TasksSolveShapesTest, AskInsideAloneAndDrawNothingElse) {
-  const auto e = experiment_of(
+  const auto e = in_disk(
       "  equations: u_xx + u_yy = 4\n  exact: u = x^2 + y^2\n"
       "  conditions: 'on boundary: u = x^2 + y^2'\n"
       "model: {name: pinn, width: 8}\neval: {per_axis: 20}\n");
@@ -206,7 +243,7 @@ TEST(TasksSolveShapesTest, AskInsideAloneAndDrawNothingElse) {
 }
 
 TEST(TasksSolveShapesTest, NoBoxMeansNoCollocation) {
-  const auto e = experiment_of(
+  const auto e = in_disk(
       "  equations: u_xx + u_yy = 4\n  conditions: 'on boundary: u = 1'\n"
       "model: {name: pinn, width: 8}\neval: {per_axis: 20}\n");
   const auto result = e.task().evaluate(*prepared_model(e), data::Split::kTest);
@@ -215,7 +252,7 @@ TEST(TasksSolveShapesTest, NoBoxMeansNoCollocation) {
 }
 
 TEST(TasksSolveShapesTest, PredictionsOutsideAreNone) {
-  const auto e = experiment_of(
+  const auto e = in_disk(
       "  equations: u_xx + u_yy = 4\n  conditions: 'on boundary: u = 1'\n"
       "model: {name: pinn, width: 8}\n");
   const auto surrogate = e.task().surrogate(prepared_model(e), kDouble);
@@ -257,7 +294,7 @@ TEST(TasksSolveShapesTest, ReconstructionsAreInBoxes) {
 
 // A second-order method finds what is quadratic at once.
 TEST(TasksSolveShapesTest, ASmallNetworkLearnsAPlateWithAHole) {
-  const auto e = experiment_of(
+  const auto e = in_disk(
       "  equations: u_xx + u_yy = 4\n  exact: u = x^2 + y^2\n"
       "  conditions: ['on plate: u = 1', 'on hole: u_n = 2*(x*n_x + y*n_y)']\n"
       "model: {name: pinn, width: 8, layers: 2}\n"
