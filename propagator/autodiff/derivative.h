@@ -3,12 +3,15 @@
 #include <compare>
 #include <cstdint>
 #include <map>
+#include <memory>
 #include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
 
 namespace propagator::autodiff {
+
+class Table;
 
 // The names that a text may use. pi and e are always known.
 struct Symbols {
@@ -17,6 +20,8 @@ struct Symbols {
   std::vector<std::string> unknowns = {};  // numbers that are to be found
   // Names of formulas of variables, constants and unknowns, and their texts.
   std::map<std::string, std::string> coefficients = {};
+  // Functions that numbers on a grid give, by their names.
+  std::map<std::string, std::shared_ptr<const Table>> tables = {};
   // psi: its parts are the fields psi_re and psi_im.
   std::vector<std::string> complex_fields = {};
   std::string time = {};  // a variable; of no name: t, or else time

@@ -46,8 +46,8 @@ struct Meta {
   std::optional<Role> role = {};  // that of its section, unless it has its own
   bool memory = false;            // whether less of it needs less memory
   std::string for_pages = "";     // its value where only pages are made
-  // Whether it names a file, or a folder: one beside the configuration that
-  // says so, if it is there, else in the current folder.
+  // Whether it names a file, a folder, or a list of them: one beside the
+  // configuration that says so, if it is there, else in the current folder.
   bool file = false;
   // Whether it came when there were results already: a hash has it only where
   // it is not the default, so that those still match.

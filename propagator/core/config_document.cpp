@@ -147,6 +147,18 @@ std::string suggestion(const Schema& schema, const std::string& path) {
           : fmt::format("did you mean {}?", fmt::join(same_leaf, " or ")));
 }
 
+// Files, one on each line, with the folder in front of those that are there.
+std::string found_from(const std::filesystem::path& folder,
+                       const std::string& text) {
+  auto files = items_of(text);
+  for (auto& file : files) {
+    std::error_code ignored;  // such as of a name that is too long
+    const auto beside = folder / file;
+    if (std::filesystem::exists(beside, ignored)) file = beside.string();
+  }
+  return print(files);
+}
+
 }  // namespace
 
 Document Document::from_file(const std::filesystem::path& path) {
@@ -329,12 +341,7 @@ std::vector<std::string> Document::apply_to(const Schema& schema) {
           path, fmt::format("{}: {}: expected a single value, got a list",
                             entry.where, path));
     }
-    std::error_code ignored;  // such as of a name that is too long
-    if (const auto beside = entry.folder / entry.text;
-        field->meta.file && !entry.text.empty() &&
-        std::filesystem::exists(beside, ignored)) {
-      entry.text = beside.string();
-    }
+    if (field->meta.file) entry.text = found_from(entry.folder, entry.text);
     try {
       field->set(entry.text);
     } catch (const std::invalid_argument& error) {

@@ -156,6 +156,14 @@ std::map<std::string, torch::Tensor> read_table(
                       : from_arrays(path, names, more);
 }
 
+std::map<std::string, torch::Tensor> read_whole_table(const fs::path& path) {
+  expect_table(path);
+  if (!is_csv(path)) return load_tensors(path).tensors;
+  std::map<std::string, torch::Tensor> all;
+  for (const auto& column : read_csv(path)) all[column.name] = column.values;
+  return all;
+}
+
 void write_table(const fs::path& path, const std::vector<Column>& columns,
                  const std::string& note) {
   std::vector<Column> once;

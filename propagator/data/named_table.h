@@ -25,6 +25,10 @@ std::map<std::string, torch::Tensor> read_table(
     const std::vector<std::string>& more = {},
     const std::vector<std::string>& gaps = {});
 
+// All that a file has.
+std::map<std::string, torch::Tensor> read_whole_table(
+    const std::filesystem::path& path);
+
 // In this order. A name that comes again is written once; a CSV file has
 // columns (N) of all.
 void write_table(const std::filesystem::path& path,

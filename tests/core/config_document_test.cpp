@@ -79,6 +79,19 @@ TEST(CoreConfigDocument, AFileIsBesideTheConfigurationIfItIsThere) {
   EXPECT_EQ(plan, "plan.svg");
 }
 
+TEST(CoreConfigDocument, FilesOfAListAreFoundOneByOne) {
+  std::vector<std::string> plans;
+  config::Schema schema;
+  schema.field("plans", plans, {.help = "drawings", .file = true});
+  const testing::TemporaryFolder folder;
+  std::ofstream(folder / "house.yaml") << "plans: [plan.svg, shed.svg]\n";
+  std::ofstream(folder / "plan.svg") << "<svg/>";
+  auto document = Document::from_file(folder / "house.yaml");
+  document.apply_to(schema);
+  EXPECT_EQ(plans, (std::vector<std::string>{(folder / "plan.svg").string(),
+                                             "shed.svg"}));
+}
+
 TEST(CoreConfigDocument, RoleIsTheFieldsOrItsSections) {
   House house;
   EXPECT_EQ(house.schema.find("rooms")->role, Role::kData);

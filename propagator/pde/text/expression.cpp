@@ -90,6 +90,8 @@ Jet evaluated(const Node& node, const Environment& environment) {
             "[Expression] expected an environment with fields, got none");
       }
       return environment.field(node.derivative);
+    case Node::Kind::kTable:
+      return (*node.table)(environment.variables, node.derivative.orders);
     case Node::Kind::kSecondOrderSum:
       if (!environment.second_order_sum) {
         throw std::invalid_argument(
@@ -316,6 +318,10 @@ std::set<int64_t> Expression::variables() const {
   std::set<int64_t> found;
   for_each_node(*root_, [&found](const Node& node) {
     if (node.kind == Node::Kind::kVariable) found.insert(node.variable);
+    if (node.kind == Node::Kind::kTable) {
+      found.insert(node.table->variables().begin(),
+                   node.table->variables().end());
+    }
   });
   return found;
 }

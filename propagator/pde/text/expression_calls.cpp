@@ -35,7 +35,8 @@ bool Parser::is_declared(const std::string& name) const {
   return is_among(symbols_.variables, name) ||
          is_among(symbols_.unknowns, name) ||
          symbols_.constants.contains(name) ||
-         symbols_.coefficients.contains(name) || field_named(name);
+         symbols_.coefficients.contains(name) ||
+         symbols_.tables.contains(name) || field_named(name);
 }
 
 Value Parser::named(const Token& token) {
@@ -55,6 +56,11 @@ Value Parser::named(const Token& token) {
   if (const auto known = symbols_.coefficients.find(name);
       known != symbols_.coefficients.end()) {
     return coefficient(name, known->second);
+  }
+  if (const auto known = symbols_.tables.find(name);
+      known != symbols_.tables.end()) {
+    return {table(known->second,
+                  std::vector<int64_t>(known->second->variables().size(), 0))};
   }
   if (auto own = field_named(name)) return *own;
   if (name == "pi") return {number(std::numbers::pi)};

@@ -102,6 +102,14 @@ NodePtr differentiate(const NodePtr& node, int64_t by) {
       ++raised.orders.at(static_cast<size_t>(by));
       return field(std::move(raised));
     }
+    case Node::Kind::kTable: {
+      const auto& own = node->table->variables();
+      const auto at = std::ranges::find(own, by);
+      if (at == own.end()) return number(0);
+      auto orders = node->derivative.orders;
+      ++orders[static_cast<size_t>(at - own.begin())];
+      return table(node->table, std::move(orders));
+    }
     case Node::Kind::kSecondOrderSum:
       throw std::invalid_argument(
           "[Expression] expected a formula without a sum of second "

@@ -54,6 +54,17 @@ NodePtr field(Derivative derivative) {
   return std::make_shared<const Node>(std::move(node));
 }
 
+NodePtr table(std::shared_ptr<const Table> values,
+              std::vector<int64_t> orders) {
+  constexpr int64_t kHighestOrder = 3;  // of a cubic polynomial
+  if (std::ranges::max(orders) > kHighestOrder) return number(0);
+  Node node;
+  node.kind = Node::Kind::kTable;
+  node.table = std::move(values);
+  node.derivative.orders = std::move(orders);
+  return std::make_shared<const Node>(std::move(node));
+}
+
 NodePtr second_order_sum(int64_t field) {
   Node node;
   node.kind = Node::Kind::kSecondOrderSum;
@@ -199,6 +210,7 @@ NodePtr replaced(const NodePtr& node, const Replacement& replacement) {
       return choice(children[0], node->strict, children[1], children[2],
                     children[3]);
     case Node::Kind::kField:
+    case Node::Kind::kTable:
     case Node::Kind::kSecondOrderSum:
     case Node::Kind::kVariable:
     case Node::Kind::kUnknown:
@@ -212,7 +224,7 @@ bool same(const Node& a, const Node& b) {
   if (&a == &b) return true;
   if (a.kind != b.kind || a.size != b.size || a.number != b.number ||
       a.variable != b.variable || a.derivative != b.derivative ||
-      a.function != b.function || a.strict != b.strict) {
+      a.table != b.table || a.function != b.function || a.strict != b.strict) {
     return false;
   }
   return std::ranges::equal(

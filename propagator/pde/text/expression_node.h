@@ -9,6 +9,7 @@
 
 #include "propagator/autodiff/derivative.h"
 #include "propagator/autodiff/jet.h"
+#include "propagator/autodiff/table.h"
 #include "propagator/core/error.h"
 
 namespace propagator::pde {
@@ -16,6 +17,7 @@ namespace propagator::pde {
 using autodiff::Derivative;
 using autodiff::Jet;
 using autodiff::Symbols;
+using autodiff::Table;
 
 struct Node;
 using NodePtr = std::shared_ptr<const Node>;
@@ -57,6 +59,7 @@ struct Node {
     kVariable,
     kUnknown,
     kField,
+    kTable,
     kSecondOrderSum,
     kSum,
     kProduct,
@@ -69,8 +72,11 @@ struct Node {
 
   Kind kind = Kind::kNumber;
   double number = 0;
-  int64_t variable = 0;   // or which unknown
-  Derivative derivative;  // of a field; of a sum of them the field alone
+  int64_t variable = 0;  // or which unknown
+  // Of a field; of a sum of its second ones the field alone; of a table the
+  // orders alone, by its own variables.
+  Derivative derivative;
+  std::shared_ptr<const Table> table = {};
   Function function = Function::kSin;
   bool strict = false;  // of a choice: < in place of <=
   // Terms, factors, (base, exponent), argument, the two of a maximum; of a
@@ -91,6 +97,8 @@ NodePtr number(double value);
 NodePtr variable(int64_t index);
 NodePtr unknown(int64_t index);
 NodePtr field(Derivative derivative);
+// A table's derivative, by each of its variables so often.
+NodePtr table(std::shared_ptr<const Table> values, std::vector<int64_t> orders);
 // The sum of a field's second derivatives that an environment has.
 NodePtr second_order_sum(int64_t field);
 NodePtr sum(const std::vector<NodePtr>& terms);

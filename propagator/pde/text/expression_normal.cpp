@@ -15,7 +15,7 @@ bool is_taken(const Symbols& symbols, const std::string& name) {
   return std::ranges::count(symbols.variables, name) > 0 ||
          std::ranges::count(symbols.fields, name) > 0 ||
          symbols.constants.contains(name) ||
-         symbols.coefficients.contains(name) ||
+         symbols.coefficients.contains(name) || symbols.tables.contains(name) ||
          derivative_named(name, symbols).has_value();
 }
 

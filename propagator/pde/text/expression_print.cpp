@@ -65,6 +65,8 @@ class Printer {
                 Level::kAtom};
       case Node::Kind::kField:
         return {node.derivative.text(symbols_), Level::kAtom};
+      case Node::Kind::kTable:
+        return {table_text(node), Level::kAtom};
       case Node::Kind::kSecondOrderSum:
         return {fmt::format("second_order_sum({})",
                             symbols_.fields.at(
@@ -99,6 +101,19 @@ class Printer {
                 Level::kAtom};
     }
     return {};
+  }
+
+  // "d(d(k, x), t)"
+  std::string table_text(const Node& node) const {
+    auto text = node.table->name();
+    const auto& own = node.table->variables();
+    for (size_t a = 0; a < own.size(); ++a) {
+      const auto& by = symbols_.variables.at(static_cast<size_t>(own[a]));
+      for (int64_t n = 0; n < node.derivative.orders[a]; ++n) {
+        text = fmt::format("d({}, {})", text, by);
+      }
+    }
+    return text;
   }
 
   std::string sum_text(const Node& node) const {

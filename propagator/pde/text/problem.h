@@ -16,6 +16,13 @@ namespace propagator::pde {
 
 using autodiff::DerivativePlan;
 
+// Numbers by name, as a file has them: of variables, and of functions of these
+// at the nodes of a grid, in any order, or along axes.
+struct NumberTable {
+  std::string source;
+  std::map<std::string, torch::Tensor> numbers;
+};
+
 // A problem as its user writes it, line by line:
 //   domain      x in [0, 1]             parameters  c = 2
 //   fields      u  or  u, v             equations   u_tt = c^2*u_xx
@@ -28,13 +35,14 @@ using autodiff::DerivativePlan;
 //               on plate: u_n = 0       (that shape's part of the edge)
 // Bounds, places and parameters are numbers or formulas of (earlier)
 // parameters; a coefficient is one of variables, parameters and earlier
-// coefficients. A complex field is two, psi_re and psi_im. The variable named
-// t, or else time, is time, if `time` names no other. A parameter of the
-// equations may be unknown, `c = 1` in a list of its own: then this is where
-// the search for it begins, and its number among the parameters, if it is
-// there, the truth. `c in [0.1, 10]` keeps the search within bounds; `k(x)`, or
-// `k(x) in [0.1, 10]`, is a function of these variables, whose truth, if it is
-// known, stands in `exact`.
+// coefficients. `tables` are functions that coefficients, equations and
+// conditions may name; they are smooth between nodes. A complex field is two,
+// psi_re and psi_im. The variable named t, or else time, is time, if `time`
+// names no other. A parameter of the equations may be unknown, `c = 1` in a
+// list of its own: then this is where the search for it begins, and its number
+// among the parameters, if it is there, the truth. `c in [0.1, 10]` keeps the
+// search within bounds; `k(x)`, or `k(x) in [0.1, 10]`, is a function of these
+// variables, whose truth, if it is known, stands in `exact`.
 struct ProblemText {
   std::vector<std::string> domain = {};
   std::vector<std::string> fields = {};
@@ -47,6 +55,7 @@ struct ProblemText {
   std::string time = {};
   std::vector<std::string> shapes = {};
   std::string inside = "";
+  std::vector<NumberTable> tables = {};
 };
 
 // What is wrong with a problem: in which list, at which item from 0, or -1 if
@@ -158,6 +167,7 @@ struct Problem {
   // The exact fields on points (M; …, D): (M; …, F).
   Jet exact_fields(const Jet& points) const;
   std::string text(const UnknownFunction& function) const;  // "k(x)"
+  std::string text(const autodiff::Table& table) const;     // "k(x, y)"
   // "on x=0: u_x - u = 0", as it was understood.
   std::string text(const Condition& condition) const;
   // What was understood, and how derivatives are computed, for people.

@@ -1,6 +1,7 @@
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
+#include "propagator/autodiff/table.h"
 #include "propagator/pde/text/problem.h"
 
 // Problems in words.
@@ -54,6 +55,15 @@ std::vector<std::string> region_lines(const Problem& problem) {
   return lines;
 }
 
+std::vector<std::string> table_lines(const Problem& problem) {
+  std::vector<std::string> lines;
+  for (const auto& [name, table] : problem.symbols.tables) {
+    lines.push_back(fmt::format("{} at {} nodes", problem.text(*table),
+                                fmt::join(table->nodes(), " x ")));
+  }
+  return lines;
+}
+
 std::string bounds_text(const std::optional<Interval>& bounds) {
   if (!bounds) return "";
   return fmt::format(" in [{}, {}]", bounds->low, bounds->high);
@@ -74,6 +84,14 @@ std::vector<std::string> unknown_lines(const Problem& problem) {
 }
 
 }  // namespace
+
+std::string Problem::text(const autodiff::Table& table) const {
+  std::vector<std::string> own;
+  for (const int64_t v : table.variables()) {
+    own.push_back(symbols.variables[static_cast<size_t>(v)]);
+  }
+  return fmt::format("{}({})", table.name(), fmt::join(own, ", "));
+}
 
 std::string Problem::text(const Condition& condition) const {
   if (condition.is_on_edge()) {
@@ -127,6 +145,7 @@ std::string Problem::describe() const {
     lines.push_back(fmt::format("{} = {}", name, formula));
   }
   section("coefficients", lines);
+  section("tables", table_lines(*this));
   section("unknown", unknown_lines(*this));
   lines.clear();
   for (const auto& equation : unknowns.empty() ? equations : open_equations) {

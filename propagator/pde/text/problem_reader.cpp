@@ -17,8 +17,8 @@ std::string got(const Token& token) {
              : fmt::format(", got '{}'", token.text);
 }
 
-template <class Read>
-void for_each_item(const char* list, const std::vector<std::string>& items,
+template <class Item, class Read>
+void for_each_item(const char* list, const std::vector<Item>& items,
                    Read&& read) {
   for (size_t i = 0; i < items.size(); ++i) {
     try {
@@ -56,6 +56,8 @@ Problem ProblemReader::read(const ProblemText& text) {
   read_time(text.time);
   for_each_item("fields", text.fields,
                 [this](const auto& item) { read_fields(Line(item)); });
+  for_each_item("tables", text.tables,
+                [this](const auto& table) { read_table(table); });
   for_each_item("shapes", text.shapes,
                 [this](const auto& item) { read_shape(Line(item)); });
   for_each_item("unknown", text.unknown,
@@ -63,7 +65,7 @@ Problem ProblemReader::read(const ProblemText& text) {
   check_names();
   for_each_item("coefficients", text.coefficients,
                 [this](const auto& item) { read_coefficient(Line(item)); });
-  for_each_item("inside", {text.inside},
+  for_each_item("inside", std::vector{text.inside},
                 [this](const auto& item) { read_inside(item); });
   for_each_item("equations", text.equations,
                 [this](const auto& item) { read_equation(Line(item)); });

@@ -51,6 +51,14 @@ class ProblemReader {
   void read_time(const std::string& name);
   void read_fields(const Line& line);
   void read_complex_fields(const Line& line);
+  void read_table(const NumberTable& table);
+  // A function of these variables, whose places are `axes`.
+  void add_table(const std::string& name, const NumberTable& table,
+                 const std::vector<int64_t>& own,
+                 const std::vector<torch::Tensor>& axes);
+  void expect_domain_covered(const std::string& name, const NumberTable& table,
+                             const std::vector<int64_t>& own,
+                             const std::vector<torch::Tensor>& nodes) const;
   void read_coefficient(const Line& line);
   // Of a derivative of a step, whose jump is not in it.
   void remark_on_steps(const Line& line);

@@ -114,6 +114,9 @@ void fail_unknown_name(const std::string& text, const Token& name,
   for (const auto& [coefficient, formula] : symbols.coefficients) {
     known.push_back(coefficient);
   }
+  for (const auto& [name_of_table, table] : symbols.tables) {
+    known.push_back(name_of_table);
+  }
   known.push_back("pi");
   const auto value =
       fmt::format("give it a value, as a parameter {} = 1", name.text);
@@ -135,8 +138,8 @@ void fail_unknown_function(const std::string& text, const Token& name,
   const auto& word = name.text;
   std::string sentence, hint;
   if (contains(symbols.variables, word) || symbols.constants.contains(word) ||
-      symbols.coefficients.contains(word) || contains(symbols.unknowns, word) ||
-      word == "pi" || word == "e") {
+      symbols.coefficients.contains(word) || symbols.tables.contains(word) ||
+      contains(symbols.unknowns, word) || word == "pi" || word == "e") {
     sentence = fmt::format("{} is a number, not a function", word);
     hint = fmt::format("write {}*(…)", word);
   } else if (autodiff::derivative_named(word, symbols)) {

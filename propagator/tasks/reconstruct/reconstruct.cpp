@@ -54,7 +54,7 @@ void Reconstruct::describe(config::Schema& s) {
 
 std::map<std::string, std::string> Reconstruct::defaults() const {
   auto all = Solve::defaults();
-  all["model.name"] = kReconstructor;
+  all.try_emplace("model.name", kReconstructor);
   all["eval.classical"] = "no";
   return all;
 }

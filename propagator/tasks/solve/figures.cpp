@@ -46,12 +46,15 @@ std::vector<std::string> typeset(const std::vector<std::string>& lines,
 void Solve::state_problem(report::Report& report) const {
   const auto& text = problem_options_.text;
   const auto& symbols = problem_->symbols;
-  std::vector<std::string> fields, inside;
+  std::vector<std::string> fields, inside, tables;
   for (const auto& field : text.fields) {
     fields.push_back(
         fmt::format("{}({})", field, fmt::join(symbols.variables, ", ")));
   }
   if (!text.inside.empty()) inside = {text.inside};
+  for (const auto& [name, table] : symbols.tables) {
+    tables.push_back(problem_->text(*table));
+  }
   report.mathematics({{"Solve for", typeset(fields, symbols)},
                       {"Equations", typeset(text.equations, symbols)},
                       {"Domain", typeset(text.domain, symbols)},
@@ -60,6 +63,7 @@ void Solve::state_problem(report::Report& report) const {
                       {"Conditions", typeset(text.conditions, symbols)},
                       {"Find too", typeset(text.unknown, symbols)},
                       {"With", typeset(text.coefficients, symbols)},
+                      {"By tables", typeset(tables, symbols)},
                       {"Numbers", typeset(text.parameters, symbols)},
                       {"Exact", typeset(text.exact, symbols)}});
 }

@@ -67,9 +67,17 @@ Recipe recipe_of(const config::Document& document) {
   return chooses ? Recipe::kNetwork : Recipe::kPrecise;
 }
 
-Defaults defaults_of(Recipe recipe, int64_t variables) {
-  return recipe == Recipe::kPrecise ? precise_defaults(variables)
-                                    : network_defaults(variables);
+Defaults defaults_of(Recipe recipe, const config::Document& document) {
+  const auto variables =
+      std::ssize(config::items_of(document.get("problem.domain").value_or("")));
+  if (recipe == Recipe::kNetwork) return network_defaults(variables);
+  auto all = precise_defaults(variables);
+  if (document.get("model.name").value_or(all["model.name"]) !=
+      all["model.name"]) {
+    std::erase_if(
+        all, [](const auto& item) { return item.first.starts_with("model."); });
+  }
+  return all;
 }
 
 }  // namespace propagator::tasks

@@ -18,9 +18,10 @@ enum class Recipe { kNetwork, kPrecise };
 // chooses a part of the other for itself: a network, an optimiser, a
 // precision, a number of steps.
 Recipe recipe_of(const config::Document& document);
-// Keys and their values, for so many variables.
-std::map<std::string, std::string> defaults_of(Recipe recipe,
-                                               int64_t variables);
+// Keys and their values, for the variables of a document's problem and the
+// network that it names, if it names one: the sizes of another are no defaults.
+std::map<std::string, std::string> defaults_of(
+    Recipe recipe, const config::Document& document);
 
 }  // namespace propagator::tasks
 

@@ -13,9 +13,9 @@ using models::as_field_net;
 using torch::Tensor;
 
 Solve::Solve(std::unique_ptr<models::FieldNetOptions> model, Recipe recipe,
-             int64_t variables)
+             std::map<std::string, std::string> defaults)
     : recipe_(recipe),
-      variables_(variables),
+      defaults_(std::move(defaults)),
       model_options_(std::move(model)) {}
 
 void Solve::describe(config::Schema& s) {
@@ -61,13 +61,11 @@ void Solve::describe(config::Schema& s) {
   s.section("eval", eval_options_, kEvaluation);
 }
 
-std::map<std::string, std::string> Solve::defaults() const {
-  return defaults_of(recipe_, variables_);
-}
+std::map<std::string, std::string> Solve::defaults() const { return defaults_; }
 
 void Solve::validate() {
   try {
-    problem_ = pde::Problem::parse(problem_options_.text, posed());
+    problem_ = pde::Problem::parse(problem_options_.with_tables(), posed());
   } catch (const pde::ProblemError& error) {
     throw ConfigError("problem." + error.list(), error.what(), error.hint(),
                       error.item());

@@ -31,9 +31,9 @@ using Quantities = std::vector<std::pair<std::string, pde::Expression>>;
 // its faces, are small in the mean square.
 class Solve : public Task, public Drawing {
  public:
-  // With the recipe's defaults for so many variables.
+  // `defaults` are the recipe's.
   Solve(std::unique_ptr<models::FieldNetOptions> model, Recipe recipe,
-        int64_t variables);
+        std::map<std::string, std::string> defaults);
 
   void describe(config::Schema& schema) override;
   std::map<std::string, std::string> defaults() const override;
@@ -161,7 +161,7 @@ class Solve : public Task, public Drawing {
   const char* truth_name() const;
 
   Recipe recipe_;
-  int64_t variables_;  // as its defaults are for
+  std::map<std::string, std::string> defaults_;
   ProblemOptions problem_options_;
   PointOptions point_options_;
   SlabOptions slab_options_;
@@ -200,15 +200,13 @@ template <class T>
 std::unique_ptr<Task> make_solver(const config::Document& document,
                                   Recipe recipe, const char* otherwise) {
   expect_no_observations(document);
-  const auto variables =
-      std::ssize(config::items_of(document.get("problem.domain").value_or("")));
-  const auto defaults = defaults_of(recipe, variables);
+  const auto defaults = defaults_of(recipe, document);
   const auto network = defaults.find("model.name");
   return std::make_unique<T>(
       find_kind(models::field_nets(), document, "model.name",
                 network == defaults.end() ? otherwise : network->second)
           .options(),
-      recipe, variables);
+      recipe, defaults);
 }
 
 TaskKind solve_kind();

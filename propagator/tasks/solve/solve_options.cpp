@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include "propagator/core/error.h"
+#include "propagator/data/named_table.h"
 #include "propagator/tasks/loss_weight.h"
 
 namespace propagator::tasks {
@@ -33,6 +34,12 @@ void ProblemOptions::describe(config::Schema& s) {
           {.help = "names for formulas of variables and parameters, as "
                    "k = 1 + 0.5*sin(2*pi*x)",
            .later = true});
+  s.field("tables", tables,
+          {.help = "files (.csv, .h5, .npz, .mat) of functions by numbers on a "
+                   "grid, with columns or arrays x, y, k for k(x, y), which "
+                   "formulas may name",
+           .file = true,
+           .later = true});
   s.field("unknown", text.unknown,
           {.help = "what is to be found from readings: parameters of the "
                    "equations, within bounds, as c in [0.1, 10], or each with "
@@ -48,6 +55,14 @@ void ProblemOptions::describe(config::Schema& s) {
   s.field(
       "exact", text.exact,
       {.help = "the exact solution, if it is known, as u = sin(x)*exp(-t)"});
+}
+
+pde::ProblemText ProblemOptions::with_tables() const {
+  auto all = text;
+  for (const auto& file : tables) {
+    all.tables.push_back({file, data::read_whole_table(file)});
+  }
+  return all;
 }
 
 void PointOptions::describe(config::Schema& s) {

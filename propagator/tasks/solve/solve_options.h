@@ -12,7 +12,10 @@ namespace propagator::tasks {
 
 struct ProblemOptions {
   pde::ProblemText text;
+  std::vector<std::string> tables;  // files
 
+  // The text, with the numbers of these files.
+  pde::ProblemText with_tables() const;
   void describe(config::Schema& schema);
 };
 

@@ -51,6 +51,11 @@ TEST(TasksSolveRecipe, WhoChoosesAPartChoosesTheRest) {
   EXPECT_EQ(value(named, "optimizer.kind"), "broyden");
   EXPECT_EQ(value(named, "model.width"), "12");
   EXPECT_EQ(value(named, "train.epochs"), "7");
+  // The sizes of the recipe's network are none of another.
+  const run::Experiment other(
+      rod("recipe: precise\nmodel: {name: spformer-small}\n"));
+  EXPECT_EQ(value(other, "optimizer.kind"), "broyden");
+  EXPECT_EQ(value(other, "model.width"), "64");
   const run::Experiment network(rod("recipe: network\n"));
   EXPECT_EQ(value(network, "model.name"), "spformer-small");
   EXPECT_EQ(value(network, "precision"), "fp32");
