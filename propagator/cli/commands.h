@@ -29,6 +29,7 @@ void add_reproduce(CLI::App& app, Action& action);
 void add_bench(CLI::App& app, Action& action);
 void add_predict(CLI::App& app, Action& action);
 void add_generate(CLI::App& app, Action& action);
+void add_serve(CLI::App& app, Action& action);
 void add_data(CLI::App& app, Action& action);
 void add_check(CLI::App& app, Action& action);
 void add_info(CLI::App& app, Action& action);

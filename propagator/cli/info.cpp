@@ -12,6 +12,7 @@
 #include "propagator/data/mat.h"
 #include "propagator/data/npz.h"
 #include "propagator/report/png.h"
+#include "propagator/serve/http_server.h"
 
 namespace propagator::cli {
 namespace {
@@ -44,6 +45,7 @@ int show_machine(bool as_json) {
                               {"mat", data::has_matio()},
                               {"hdf5", true},
                               {"png", report::has_png()},
+                              {"http", serve::has_http()},
                               {"gnuplot", has("gnuplot")},
                               {"ffmpeg", has("ffmpeg")}};
     fmt::print("{}\n", info.dump(2));
@@ -60,6 +62,8 @@ int show_machine(bool as_json) {
                has("gnuplot") ? "yes" : "no (figures need it)",
                has("ffmpeg") ? "yes" : "no (animations become animated PNG)",
                report::has_png() ? "yes" : "no (build with libpng)");
+    fmt::print("server      {}\n",
+               serve::has_http() ? "HTTP" : "no (build with Boost)");
   }
   if (blas.reference) {
     log::warn(

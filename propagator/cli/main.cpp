@@ -89,6 +89,7 @@ int main(int argc, char** argv) {
   cli::add_bench(app, action);
   cli::add_predict(app, action);
   cli::add_generate(app, action);
+  cli::add_serve(app, action);
   cli::add_data(app, action);
   cli::add_check(app, action);
   cli::add_info(app, action);

@@ -3,12 +3,15 @@
 #include <time.h>
 #include <unistd.h>
 
+#include <cstring>
+
 namespace propagator::cli {
 namespace {
 
 constexpr double kSameRequest = 0.2;  // s
 
 volatile sig_atomic_t g_signal = 0;
+const char* volatile g_note = nullptr;
 double g_asked_at = 0;  // s; only the handler touches it, and never nested
 
 double steady_seconds() {
@@ -24,15 +27,14 @@ extern "C" void on_signal(int number) {
   }
   g_asked_at = steady_seconds();
   g_signal = number;
-  constexpr char kNote[] =
-      "\nstopping after this step; once more stops at once\n";
-  const auto written = write(STDERR_FILENO, kNote, sizeof kNote - 1);
+  const auto written = write(STDERR_FILENO, g_note, std::strlen(g_note));
   static_cast<void>(written);  // nothing can be done about it here
 }
 
 }  // namespace
 
-StopSignals::StopSignals() {
+StopSignals::StopSignals(const char* note) {
+  g_note = note;
   g_signal = 0;
   struct sigaction action {};
   action.sa_handler = on_signal;

@@ -10,13 +10,17 @@ namespace propagator::cli {
 // Afterwards the handlers that were there before are back.
 class StopSignals {
  public:
-  StopSignals();
+  // `note` is what the first one prints; it must stay.
+  explicit StopSignals(const char* note = kAfterThisStep);
   ~StopSignals();
   StopSignals(const StopSignals&) = delete;
   StopSignals& operator=(const StopSignals&) = delete;
 
   // The number of the signal that asked, or 0.
   static int requested();
+
+  static constexpr const char* kAfterThisStep =
+      "\nstopping after this step; once more stops at once\n";
 
  private:
   struct sigaction interrupt_before_, terminate_before_;

@@ -16,6 +16,11 @@ class WritesAnswers {
   // written in part.
   virtual void apply_into(const NamedTensors& inputs,
                           const NamedTensors& answers) const = 0;
+
+  // The shapes of all answers to these inputs. UsageError if an input is
+  // missing or misshapen.
+  virtual std::map<std::string, std::vector<int64_t>> answer_shapes(
+      const NamedTensors& inputs) const = 0;
 };
 
 // UsageError names the answer unless it has this shape.

@@ -9,6 +9,7 @@
 #include "propagator/tasks/density/density.h"
 #include "propagator/tasks/density/posterior_test.h"
 #include "propagator/tasks/density/two_sample.h"
+#include "propagator/tasks/joins_cases.h"
 
 // How densities are tested and used.
 
@@ -52,7 +53,7 @@ Mean mean_of(const Tensor& x) {
           x.std().item<double>() / std::sqrt(static_cast<double>(x.size(0)))};
 }
 
-class DensitySurrogate : public Surrogate {
+class DensitySurrogate : public Surrogate, public JoinsCases {
  public:
   DensitySurrogate(std::shared_ptr<torch::nn::Module> model,
                    std::vector<std::string> variables,

@@ -6,6 +6,8 @@
 #include "propagator/core/progress.h"
 #include "propagator/data/named_table.h"
 #include "propagator/tasks/forecast/forecast.h"
+#include "propagator/tasks/forecast/plate_guard.h"
+#include "propagator/tasks/joins_cases.h"
 #include "propagator/tasks/writes_answers.h"
 
 namespace propagator::tasks {
@@ -14,16 +16,21 @@ namespace {
 using torch::Tensor;
 
 // Continues plates from their first frames.
-class ForecastSurrogate : public Surrogate, public WritesAnswers {
+class ForecastSurrogate : public Surrogate,
+                          public WritesAnswers,
+                          public JoinsCases,
+                          public Guarded {
  public:
   ForecastSurrogate(std::shared_ptr<torch::nn::Module> model,
                     const models::FieldShape& shape, int64_t batch,
-                    const Tensor& scale, const Runtime& runtime)
+                    const Tensor& scale, std::optional<PlateGuard> guard,
+                    const Runtime& runtime)
       : model_(std::move(model)),
         forecaster_(models::as_forecaster(*model_)),
         shape_(shape),
         batch_(batch),
         scale_(scale),
+        guard_(std::move(guard)),
         runtime_(runtime),
         uses_alpha_(forecaster_.uses_alpha()) {
     model_->eval();
@@ -47,14 +54,21 @@ class ForecastSurrogate : public Surrogate, public WritesAnswers {
   std::vector<Port> outputs() const override { return outputs_; }
 
   NamedTensors apply(const NamedTensors& inputs) const override {
-    const int64_t cases = cases_of(inputs);
     NamedTensors answers;
-    for (const auto& port : outputs_) {
-      answers[port.name] = torch::empty(sizes_of(port, cases),
-                                        runtime_.options().device(torch::kCPU));
+    for (const auto& [name, shape] : answer_shapes(inputs)) {
+      answers[name] =
+          torch::empty(shape, runtime_.options().device(torch::kCPU));
     }
     apply_into(inputs, answers);
     return answers;
+  }
+
+  std::map<std::string, std::vector<int64_t>> answer_shapes(
+      const NamedTensors& inputs) const override {
+    const int64_t cases = cases_of(inputs);
+    std::map<std::string, std::vector<int64_t>> shapes;
+    for (const auto& port : outputs_) shapes[port.name] = sizes_of(port, cases);
+    return shapes;
   }
 
   void apply_into(const NamedTensors& inputs,
@@ -80,6 +94,14 @@ class ForecastSurrogate : public Surrogate, public WritesAnswers {
     if (const auto place = answers.find("alpha"); place != answers.end()) {
       place->second.copy_(alpha);
     }
+  }
+
+  Guard guard(const NamedTensors& inputs,
+              const NamedTensors& answers) const override {
+    if (!guard_) return {};
+    return guard_->guard(
+        inputs.at("fields").narrow(1, 0, forecaster_.visible()),
+        uses_alpha_ ? inputs.at("alpha") : Tensor(), answers.at("fields"));
   }
 
  private:
@@ -144,6 +166,7 @@ class ForecastSurrogate : public Surrogate, public WritesAnswers {
   models::FieldShape shape_;
   int64_t batch_;
   Tensor scale_;  // (T) of deviations; undefined where none are given
+  std::optional<PlateGuard> guard_;  // of plates that are simulated
   Runtime runtime_;
   bool uses_alpha_;  // or was trained without
   std::vector<Port> outputs_;
@@ -186,8 +209,11 @@ std::unique_ptr<Surrogate> Forecast::surrogate(
     scale = own && spread_ ? chosen_scale(*spread_, forecaster.visible())
                            : torch::ones({plate_.frames});
   }
-  return std::make_unique<ForecastSurrogate>(
-      std::move(model), shape(), eval_options_.batch, scale, runtime);
+  std::optional<PlateGuard> guard;
+  if (data_options_.file.empty()) guard.emplace(plate_);
+  return std::make_unique<ForecastSurrogate>(std::move(model), shape(),
+                                             eval_options_.batch, scale,
+                                             std::move(guard), runtime);
 }
 
 }  // namespace propagator::tasks

@@ -6,6 +6,7 @@
 
 #include "propagator/core/error.h"
 #include "propagator/nn/memory_attention.h"
+#include "propagator/tasks/joins_cases.h"
 #include "propagator/tasks/sequence/generation.h"
 #include "propagator/tasks/sequence/sequence.h"
 
@@ -72,7 +73,7 @@ Tokens tokens_of(const Tensor& row) {
   return tokens;
 }
 
-class SequenceSurrogate : public Surrogate {
+class SequenceSurrogate : public Surrogate, public JoinsCases {
  public:
   SequenceSurrogate(std::shared_ptr<torch::nn::Module> model,
                     const Runtime& runtime)

@@ -1,9 +1,13 @@
 #include <torch/utils.h>
 
+#include <cmath>
+
 #include "propagator/core/log.h"
 #include "propagator/data/named_table.h"
 #include "propagator/pde/residual/problem_box.h"
 #include "propagator/pde/residual/problem_points.h"
+#include "propagator/tasks/guarded.h"
+#include "propagator/tasks/joins_cases.h"
 #include "propagator/tasks/solve/solve.h"
 
 namespace propagator::tasks {
@@ -27,7 +31,7 @@ pde::Probe probe_of(const Quantities& quantities, int64_t variables,
 }
 
 // Fields, derivatives and formulas of them at any points.
-class SolveSurrogate : public Surrogate {
+class SolveSurrogate : public Surrogate, public JoinsCases, public Guarded {
  public:
   SolveSurrogate(std::shared_ptr<torch::nn::Module> model,
                  const pde::Problem& problem, Quantities quantities,
@@ -40,6 +44,7 @@ class SolveSurrogate : public Surrogate {
         box_(pde::box_of(problem)),
         quantities_(std::move(quantities)),
         probe_(probe_of(quantities_, std::ssize(variables_), kind, runtime)),
+        residuals_(problem_, kind, runtime),
         windows_(windows),
         runtime_(runtime) {
     model_->eval();
@@ -94,11 +99,50 @@ class SolveSurrogate : public Surrogate {
     return answers;
   }
 
+  // The residual is the root mean square of those of the equations at the
+  // points, in their own units.
+  Guard guard(const NamedTensors& inputs,
+              const NamedTensors& /*answers*/) const override {
+    const torch::NoGradGuard no_grad;
+    const PrecisionScope scope(runtime_);
+    const auto points = data::stack_points(inputs, variables_).flatten(0, -2);
+    auto outside = outside_of_box(points);
+    outside.index_fill_(0, outside_of_shapes(points), true);
+    const auto count = outside.sum().item<int64_t>();
+    Guard guard{.outside = "", .residual = std::sqrt(mean_square(points))};
+    if (count > 0) {
+      guard.outside = fmt::format("{} of {} points outside of the domain",
+                                  count, points.size(0));
+    }
+    return guard;
+  }
+
  private:
-  void warn_of_points_outside(const Tensor& points) const {
+  // Of all equations.
+  double mean_square(const Tensor& points) const {
+    double sum = 0;
+    int64_t count = 0;
+    for (int64_t n = 0; n < points.size(0); n += kWindowsAtOnce) {
+      const auto windows =
+          windows_.of(points.slice(0, n, n + kWindowsAtOnce), runtime_);
+      for (const auto& left : residuals_.of_equations(net_, windows)) {
+        const auto values = left.select(1, 0).to(torch::kFloat64);
+        sum += values.square().sum().item<double>();
+        count += values.numel();
+      }
+    }
+    return sum / static_cast<double>(std::max<int64_t>(count, 1));
+  }
+
+  // Rows of points (N, D): (N).
+  Tensor outside_of_box(const Tensor& points) const {
     const auto outside = (points < torch::tensor(box_.low, points.options())) |
                          (points > torch::tensor(box_.high, points.options()));
-    const auto count = outside.any(1).sum().item<int64_t>();
+    return outside.any(1);
+  }
+
+  void warn_of_points_outside(const Tensor& points) const {
+    const auto count = outside_of_box(points).sum().item<int64_t>();
     if (count == 0) return;
     log::warn(
         "{} of {} points are outside of the domain: nothing was learned there",
@@ -137,6 +181,7 @@ class SolveSurrogate : public Surrogate {
   pde::Box box_;
   Quantities quantities_;
   pde::Probe probe_;
+  pde::Residuals residuals_;
   TimeWindows windows_;
   Runtime runtime_;
 };

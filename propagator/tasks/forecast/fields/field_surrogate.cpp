@@ -4,6 +4,7 @@
 #include "propagator/core/progress.h"
 #include "propagator/data/named_table.h"
 #include "propagator/tasks/forecast/fields/field_forecast.h"
+#include "propagator/tasks/joins_cases.h"
 #include "propagator/tasks/writes_answers.h"
 
 namespace propagator::tasks {
@@ -12,7 +13,9 @@ namespace {
 using torch::Tensor;
 
 // Continues fields from their first frames by as many as cases of training had.
-class FieldSurrogate : public Surrogate, public WritesAnswers {
+class FieldSurrogate : public Surrogate,
+                       public WritesAnswers,
+                       public JoinsCases {
  public:
   FieldSurrogate(std::shared_ptr<torch::nn::Module> model, int64_t steps,
                  int64_t batch, std::vector<std::string> parameters,
@@ -34,6 +37,18 @@ class FieldSurrogate : public Surrogate, public WritesAnswers {
   }
   std::vector<Port> outputs() const override {
     return ports("all frames, the given ones first", "as given", "as given");
+  }
+
+  std::map<std::string, std::vector<int64_t>> answer_shapes(
+      const NamedTensors& inputs) const override {
+    std::map<std::string, std::vector<int64_t>> shapes{
+        {"fields", shape_of_answer(inputs)}};
+    for (const auto* names : {&parameters_, &constants_}) {
+      for (const auto& name : *names) {
+        shapes[name] = data::tensor_named(inputs, name).sizes().vec();
+      }
+    }
+    return shapes;
   }
 
   NamedTensors apply(const NamedTensors& inputs) const override {
