@@ -4,6 +4,7 @@
 
 #include <array>
 #include <boost/asio/dispatch.hpp>
+#include <boost/asio/error.hpp>
 #include <boost/asio/post.hpp>
 #include <boost/beast/core/bind_handler.hpp>
 #include <boost/beast/core/error.hpp>
@@ -37,7 +38,7 @@ bool is_of_http(beast::error_code error) {
 }
 
 Refused broken(beast::error_code error, const HttpLimits& limits) {
-  if (error == beast::error::timeout) {
+  if (error == asio::error::operation_aborted) {
     return {408, fmt::format("expected the whole request within {:g} s",
                              limits.seconds)};
   }
@@ -58,6 +59,7 @@ Refused broken(beast::error_code error, const HttpLimits& limits) {
 HttpSession::HttpSession(asio::ip::tcp::socket socket, HttpShared& shared)
     : shared_(shared),
       stream_(std::move(socket)),
+      deadline_(stream_.get_executor()),
       buffer_(static_cast<size_t>(shared.limits.header_bytes) + kReadAtOnce) {
   shared_.metrics.connection_opened();
 }
@@ -92,13 +94,26 @@ bool HttpSession::is_idle() {
          stream_.socket().available(ignored) == 0;
 }
 
+// The stream's own limit would close it, with nothing said.
+void HttpSession::start_deadline() {
+  too_late_ = false;
+  deadline_.expires_after(duration(shared_.limits.seconds));
+  deadline_.async_wait([weak = weak_from_this()](Error error) {
+    const auto self = weak.lock();
+    if (error || self == nullptr || !self->reading_) return;
+    self->too_late_ = true;
+    self->stream_.cancel();
+  });
+}
+
 void HttpSession::read_head() {
   parser_.emplace();
   parser_->header_limit(static_cast<uint32_t>(shared_.limits.header_bytes));
   parser_->body_limit(static_cast<uint64_t>(shared_.limits.body_bytes));
   reading_ = true;
   if (shared_.stopping && is_idle()) return stream_.close();
-  stream_.expires_after(duration(shared_.limits.seconds));
+  stream_.expires_never();
+  start_deadline();
   http::async_read_header(stream_, buffer_, *parser_,
                           [self = shared_from_this()](Error error, size_t) {
                             self->on_head(error);
@@ -106,7 +121,6 @@ void HttpSession::read_head() {
 }
 
 void HttpSession::on_head(Error error) {
-  reading_ = false;
   if (error) return on_broken_request(error);
   try {
     expect_readable_body();
@@ -181,7 +195,7 @@ void HttpSession::read_body() {
 
 void HttpSession::on_body(Error error) {
   if (error) return on_broken_request(error);
-  stream_.expires_never();  // now it is our time
+  reading_ = false;
   Request request{head(), std::move(parser_->get().body())};
   ends_ = !parser_->keep_alive();
   parser_.reset();
@@ -196,16 +210,17 @@ void HttpSession::on_body(Error error) {
 
 // The rest of it, if there is any, would be read as the next request.
 void HttpSession::refuse_unread(const std::exception& error) {
-  ends_ = true;
+  reading_ = false;
+  unread_ = ends_ = true;
   send(response_to(error));
 }
 
 void HttpSession::on_broken_request(Error error) {
-  const bool began = parser_->got_some();
-  const bool says_why =
-      error != http::error::end_of_stream &&
-      error != http::error::partial_message &&
-      (is_of_http(error) || (error == beast::error::timeout && began));
+  const bool says_why = error == asio::error::operation_aborted
+                            ? too_late_ && parser_->got_some()
+                            : error != http::error::end_of_stream &&
+                                  error != http::error::partial_message &&
+                                  is_of_http(error);
   if (says_why) return refuse_unread(broken(error, shared_.limits));
   stream_.close();
 }
@@ -234,7 +249,8 @@ void HttpSession::send(Response response) {
 void HttpSession::on_sent(Error error) {
   message_ = {};
   if (error) return stream_.close();
-  if (ends_) return linger();
+  if (unread_) return linger();
+  if (ends_) return stream_.close();
   read_head();
 }
 

@@ -2,6 +2,7 @@
 
 #include <atomic>
 #include <boost/asio/ip/tcp.hpp>
+#include <boost/asio/steady_timer.hpp>
 #include <boost/beast/core/flat_buffer.hpp>
 #include <boost/beast/core/tcp_stream.hpp>
 #include <boost/beast/http/message.hpp>
@@ -45,6 +46,7 @@ class HttpSession : public std::enable_shared_from_this<HttpSession> {
       boost::beast::http::request_parser<boost::beast::http::string_body>;
   using Message = boost::beast::http::response<boost::beast::http::string_body>;
 
+  void start_deadline();
   void read_head();
   void on_head(Error error);
   RequestHead head() const;
@@ -63,12 +65,14 @@ class HttpSession : public std::enable_shared_from_this<HttpSession> {
 
   HttpShared& shared_;
   boost::beast::tcp_stream stream_;
+  boost::asio::steady_timer deadline_;  // of the request that is read
   boost::beast::flat_buffer buffer_;
   std::optional<Parser> parser_;
   Message continue_, message_;
-  bool reading_ = false;
-  bool ends_ = false;  // after this response
-  int64_t held_ = 0;   // bytes of shared_.large_bytes
+  bool reading_ = false, too_late_ = false;
+  bool unread_ = false;  // some of what the client sends
+  bool ends_ = false;    // after this response
+  int64_t held_ = 0;     // bytes of shared_.large_bytes
   size_t discarded_ = 0;
   std::array<char, 4096> discard_{};
 };

@@ -90,11 +90,12 @@ void Service::answer(Request request, Reply reply) {
 
 Service::Route Service::route_of(const RequestHead& head) const {
   const auto parts = parts_of(head.target);
-  if (parts.empty()) return {Subject::kIndex, nullptr};
+  if (parts.empty() && head.target.starts_with('/'))
+    return {Subject::kIndex, nullptr};
   if (parts.size() == 1 && parts[0] == "metrics") {
     return {Subject::kMetrics, nullptr};
   }
-  if (parts[0] == "v2") {
+  if (!parts.empty() && parts[0] == "v2") {
     if (parts.size() == 1) return {Subject::kServer, nullptr};
     if (has_public_health(parts)) {
       if (parts[2] == "live") return {Subject::kLive, nullptr};

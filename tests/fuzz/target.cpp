@@ -32,7 +32,8 @@ class ScratchFolder {
 
 std::vector<Target> all_targets(const fs::path& source) {
   auto all = text_targets(source);
-  for (const auto& more : {data_targets(source), run_targets()}) {
+  for (const auto& more :
+       {data_targets(source), run_targets(), serve_targets()}) {
     all.insert(all.end(), more.begin(), more.end());
   }
   return all;

@@ -25,6 +25,7 @@ std::vector<Target> all_targets(const std::filesystem::path& source);
 std::vector<Target> text_targets(const std::filesystem::path& source);
 std::vector<Target> data_targets(const std::filesystem::path& source);
 std::vector<Target> run_targets();
+std::vector<Target> serve_targets();
 
 // Lets the target read; returns false if it refused the bytes with an error of
 // ours.
