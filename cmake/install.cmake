@@ -21,7 +21,8 @@ install(DIRECTORY ${PROJECT_SOURCE_DIR}/propagator
         PATTERN "capi/errors.h" EXCLUDE
         PATTERN "capi/host_scope.h" EXCLUDE
         PATTERN "capi/open_run.h" EXCLUDE
-        PATTERN "capi/tensors.h" EXCLUDE)
+        PATTERN "capi/tensors.h" EXCLUDE
+        PATTERN "serve/http_session.h" EXCLUDE)
 install(DIRECTORY ${PROJECT_SOURCE_DIR}/configs ${PROJECT_SOURCE_DIR}/problems
         DESTINATION ${CMAKE_INSTALL_DATADIR}/propagator COMPONENT program)
 install(DIRECTORY ${PROJECT_SOURCE_DIR}/docs

@@ -59,7 +59,7 @@ class HttpServer::Listener {
         port_(acceptor_.local_endpoint().port()) {
     asio::post(acceptor_.get_executor(), [this] { accept(); });
     for (int n = 0; n < kThreads; ++n) {
-      threads_.emplace_back([this] { io_.run(); });
+      threads_.emplace_back([this] { work(); });
     }
   }
 
@@ -80,6 +80,18 @@ class HttpServer::Listener {
   }
 
  private:
+  // A connection for which there is no memory ends; the others go on.
+  void work() {
+    for (bool ended = false; !ended;) {
+      try {
+        io_.run();
+        ended = true;
+      } catch (const std::exception&) {
+        continue;
+      }
+    }
+  }
+
   void accept() {
     acceptor_.async_accept(
         asio::make_strand(io_),

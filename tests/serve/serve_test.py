@@ -27,6 +27,7 @@ from client import Client, Server, infer_body  # noqa: E402
 
 PROGRAM = os.environ["PROPAGATOR"]
 TINY = os.environ["PROPAGATOR_CONFIGS"] + "/forecast/tiny.yaml"
+LOAD = pathlib.Path(__file__).parents[2] / "scripts/serve-load"
 KEY = "a-key-that-is-long-enough"
 
 
@@ -225,6 +226,12 @@ class Serve(unittest.TestCase):
                 for answer in answers:
                     self.assertGreater(len(answer.read()), 64 * 16 * 64 * 4)
                 self.assertEqual(stopped.result()[0], 0)
+
+    def test_goes_on_among_many_who_ask_improperly(self):
+        said = subprocess.run(
+            [sys.executable, LOAD, self.run, "--requests", "1500", "--connections", "100",
+             "--alone", "80"], text=True, stdout=subprocess.PIPE, stderr=subprocess.STDOUT)
+        self.assertEqual(said.returncode, 0, said.stdout)
 
     def test_sends_away_whom_it_cannot_serve(self):
         body, headers = infer_body(plates(200))
