@@ -11,6 +11,7 @@
 #include <condition_variable>
 #include <map>
 #include <mutex>
+#include <new>
 #include <thread>
 
 #include "propagator/serve/http_session.h"
@@ -82,11 +83,10 @@ class HttpServer::Listener {
  private:
   // A connection for which there is no memory ends; the others go on.
   void work() {
-    for (bool ended = false; !ended;) {
+    while (!io_.stopped()) {
       try {
         io_.run();
-        ended = true;
-      } catch (const std::exception&) {
+      } catch (const std::bad_alloc&) {
         continue;
       }
     }
