@@ -30,6 +30,20 @@ void compute_alone(const Batcher::Job& job) {
   finish(job, [&] { return job.model->apply(job.inputs); });
 }
 
+void send_away(const Batcher::Job& job) {
+  job.done({}, std::make_exception_ptr(
+                   Refused(503, "the request has waited too long", "",
+                           {{"Retry-After", "1"}})));
+}
+
+// Large requests gain nothing by it, and would take memory together.
+bool may_join(const Batcher::Job& job) {
+  constexpr size_t kLarge = 1 << 20;  // bytes
+  size_t bytes = 0;
+  for (const auto& [name, values] : job.inputs) bytes += values.nbytes();
+  return bytes < kLarge && job.model->cases_to_join(job.inputs).has_value();
+}
+
 NamedTensors joined(const std::vector<const NamedTensors*>& parts) {
   NamedTensors all;
   for (const auto& [name, values] : *parts.front()) {
@@ -65,45 +79,47 @@ Batcher::~Batcher() {
 
 void Batcher::submit(Job job) {
   std::string layout;
-  if (options_.batch > 1 && job.model->cases_to_join(job.inputs)) {
+  if (options_.batch > 1 && may_join(job)) {
     layout = ServedModel::layout(job.inputs);
   }
-  {
-    const std::lock_guard lock(mutex_);
-    const auto waiting = std::ssize(queue_);
-    if (waiting >= options_.queue) {
-      const double wait =
-          std::ceil(static_cast<double>(waiting) * seconds_each_);
-      throw Refused(
-          503, fmt::format("{} requests are waiting already", waiting), "",
-          {{"Retry-After", fmt::format("{:.0f}", std::max(wait, 1.0))}});
-    }
-    queue_.push_back({std::move(job), std::move(layout), {}});
-    metrics_.set_waiting(waiting + 1);
+  Waiting one{std::move(job), std::move(layout), {}};
+  if (!begins(one)) return changed_.notify_one();
+  std::vector<Waiting> alone;
+  alone.push_back(std::move(one));
+  compute(std::move(alone));
+}
+
+bool Batcher::begins(Waiting& one) {
+  const std::lock_guard lock(mutex_);
+  const auto waiting = std::ssize(queue_);
+  if (!busy_ && waiting == 0 && one.job.model->threads() == 1) {
+    busy_ = true;
+    return true;
   }
-  changed_.notify_one();
+  if (waiting >= options_.queue) {
+    const double wait = std::ceil(static_cast<double>(waiting) * seconds_each_);
+    throw Refused(
+        503, fmt::format("{} requests are waiting already", waiting), "",
+        {{"Retry-After", fmt::format("{:.0f}", std::max(wait, 1.0))}});
+  }
+  queue_.push_back(std::move(one));
+  metrics_.set_waiting(waiting + 1);
+  return false;
 }
 
 void Batcher::work() {
-  const SilentWarnings silent;
   for (auto together = take(); !together.empty(); together = take()) {
-    const Stopwatch clock;
-    const auto requests = std::ssize(together);
-    const auto name = together.front().job.model->name();
-    compute(together);
-    together.clear();
-    metrics_.computed(name, requests, clock.seconds());
-    const std::lock_guard lock(mutex_);
-    const double each = clock.seconds() / static_cast<double>(requests);
-    seconds_each_ += 0.1 * (each - seconds_each_);
+    compute(std::move(together));
   }
 }
 
 std::vector<Batcher::Waiting> Batcher::take() {
   std::unique_lock lock(mutex_);
-  changed_.wait(lock, [this] { return ending_ || !queue_.empty(); });
+  changed_.wait(lock,
+                [this] { return !busy_ && (ending_ || !queue_.empty()); });
   std::vector<Waiting> together;
   if (queue_.empty()) return together;
+  busy_ = true;
   together.push_back(std::move(queue_.front()));
   queue_.pop_front();
   const auto* model = together.front().job.model.get();
@@ -121,19 +137,29 @@ std::vector<Batcher::Waiting> Batcher::take() {
   return together;
 }
 
-void Batcher::compute(std::vector<Waiting>& together) {
-  std::erase_if(together, [this](Waiting& one) {
-    if (one.clock.seconds() < options_.patience) return false;
-    one.job.done({}, std::make_exception_ptr(
-                         Refused(503, "the request has waited too long", "",
-                                 {{"Retry-After", "1"}})));
-    return true;
+void Batcher::compute(std::vector<Waiting> together) {
+  const SilentWarnings silent;
+  const Stopwatch clock;
+  const auto model = together.front().job.model;
+  const auto requests = std::ssize(together);
+  std::erase_if(together, [this](const Waiting& one) {
+    const bool late = one.clock.seconds() >= options_.patience;
+    if (late) send_away(one.job);
+    return late;
   });
-  if (together.empty()) return;
-  const auto& run = together.front().job.model->run();
-  const RuntimeScope scope(run.runtime(), run.experiment().run().threads);
-  if (together.size() > 1) return compute_joined(together);
-  compute_alone(together.front().job);
+  {
+    const RuntimeScope scope(model->run().runtime(), model->threads());
+    if (together.size() == 1) compute_alone(together.front().job);
+    if (together.size() > 1) compute_joined(together);
+  }
+  metrics_.computed(model->name(), requests, clock.seconds());
+  const double each = clock.seconds() / static_cast<double>(requests);
+  {
+    const std::lock_guard lock(mutex_);
+    seconds_each_ += 0.1 * (each - seconds_each_);
+    busy_ = false;
+  }
+  changed_.notify_one();
 }
 
 void Batcher::compute_joined(const std::vector<Waiting>& together) {

@@ -11,10 +11,13 @@
 
 namespace propagator::serve {
 
-// Computes requests one after the other in a thread of its own, which has all
-// CPU threads of the models. Requests of a model that wait at the same time,
-// and whose inputs fit together, are computed at once; if that fails, each by
-// itself, so that nobody gets the error of another.
+// Computes requests, one thing at a time, so that each has all CPU threads of
+// its model. What comes when nothing else is computed, to a model of one
+// thread, is computed by the thread that brings it: to wake another would take
+// a good part of a small model's time. The rest waits for a thread of the
+// batcher's own. Requests of a model that wait at the same time, and whose
+// inputs fit together, are computed at once; if that fails, each by itself, so
+// that nobody gets the error of another.
 class Batcher {
  public:
   struct Options {
@@ -29,7 +32,8 @@ class Batcher {
   Batcher(const Batcher&) = delete;
   Batcher& operator=(const Batcher&) = delete;
 
-  // Called once, in the batcher's thread; `error` if there is no answer.
+  // Called once, by `submit` or from the batcher's thread; `error` if there is
+  // no answer.
   using Done = std::function<void(Answer answer, std::exception_ptr error)>;
   struct Job {
     std::shared_ptr<const ServedModel> model;
@@ -46,18 +50,20 @@ class Batcher {
     std::string layout;  // that of others must be the same; empty: of none
     Stopwatch clock;
   };
+  // Whether this one is to be computed at once; else it waits from now on.
+  bool begins(Waiting& one);
   void work();
   // The first that waits, and those that may be computed with it.
   std::vector<Waiting> take();
-  void compute(std::vector<Waiting>& together);
+  void compute(std::vector<Waiting> together);
   void compute_joined(const std::vector<Waiting>& together);
 
   const Options options_;
   Metrics& metrics_;
-  mutable std::mutex mutex_;
+  std::mutex mutex_;
   std::condition_variable changed_;
   std::deque<Waiting> queue_;
-  bool ending_ = false;
+  bool busy_ = false, ending_ = false;
   double seconds_each_ = 0.01;  // of late
   std::thread thread_;
 };

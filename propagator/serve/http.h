@@ -16,10 +16,10 @@ using Fields = std::vector<std::pair<std::string, std::string>>;
 
 // All of a request but its body.
 struct RequestHead {
-  std::string method;         // "GET"
-  std::string target;         // "/v2/models/quick/infer"
-  Fields fields;              // as they came
-  std::string local_address;  // that the client has reached: "127.0.0.1"
+  std::string method = {};         // "GET"
+  std::string target = {};         // "/v2/models/quick/infer"
+  Fields fields = {};              // as they came
+  std::string local_address = {};  // that the client has reached: "127.0.0.1"
 
   // The value of a field, whatever the case of its name. Refused if there are
   // two of that name.

@@ -5,7 +5,6 @@
 #include <array>
 #include <boost/asio/dispatch.hpp>
 #include <boost/asio/error.hpp>
-#include <boost/asio/post.hpp>
 #include <boost/beast/core/bind_handler.hpp>
 #include <boost/beast/core/error.hpp>
 #include <boost/beast/http/error.hpp>
@@ -124,7 +123,8 @@ void HttpSession::on_head(Error error) {
   if (error) return on_broken_request(error);
   try {
     expect_readable_body();
-    shared_.handler.admit(head());
+    head_ = parsed_head();
+    shared_.handler.admit(head_);
     hold_body();
   } catch (const std::exception& refusal) {
     return refuse_unread(refusal);
@@ -139,7 +139,7 @@ void HttpSession::on_head(Error error) {
                     });
 }
 
-RequestHead HttpSession::head() const {
+RequestHead HttpSession::parsed_head() const {
   const auto& request = parser_->get();
   RequestHead head{.method = std::string(request.method_string()),
                    .target = std::string(request.target()),
@@ -196,15 +196,15 @@ void HttpSession::read_body() {
 void HttpSession::on_body(Error error) {
   if (error) return on_broken_request(error);
   reading_ = false;
-  Request request{head(), std::move(parser_->get().body())};
+  Request request{std::move(head_), std::move(parser_->get().body())};
   ends_ = !parser_->keep_alive();
   parser_.reset();
   shared_.handler.answer(
       std::move(request), [self = shared_from_this()](Response response) {
-        asio::post(self->stream_.get_executor(),
-                   [self, response = std::move(response)]() mutable {
-                     self->send(std::move(response));
-                   });
+        asio::dispatch(self->stream_.get_executor(),
+                       [self, response = std::move(response)]() mutable {
+                         self->send(std::move(response));
+                       });
       });
 }
 

@@ -49,7 +49,7 @@ class HttpSession : public std::enable_shared_from_this<HttpSession> {
   void start_deadline();
   void read_head();
   void on_head(Error error);
-  RequestHead head() const;
+  RequestHead parsed_head() const;
   void expect_readable_body() const;
   void hold_body();
   void release_body();
@@ -68,6 +68,7 @@ class HttpSession : public std::enable_shared_from_this<HttpSession> {
   boost::asio::steady_timer deadline_;  // of the request that is read
   boost::beast::flat_buffer buffer_;
   std::optional<Parser> parser_;
+  RequestHead head_;
   Message continue_, message_;
   bool reading_ = false, too_late_ = false;
   bool unread_ = false;  // some of what the client sends

@@ -14,15 +14,15 @@ using Ports = std::vector<tasks::Surrogate::Port>;
 
 // What a client asks of a model.
 struct InferRequest {
-  std::optional<std::string> id;
+  std::optional<std::string> id = {};
   bool guard = false;  // whether to say how far the answer may be trusted
-  NamedTensors inputs;
+  NamedTensors inputs = {};
 
   struct Output {
     std::string name;
     bool binary;  // as bytes behind the JSON, or as numbers in it
   };
-  std::vector<Output> outputs;
+  std::vector<Output> outputs = {};
 };
 
 // Reads the body of a request of the Open Inference Protocol, version 2: JSON,

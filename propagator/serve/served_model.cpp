@@ -33,6 +33,10 @@ nlohmann::json ports_as_json(const Ports& ports, torch::ScalarType type) {
   return all;
 }
 
+int64_t threads_of(const run::RunOptions& options) {
+  return options.threads > 0 ? options.threads : all_cores();
+}
+
 const tasks::WritesAnswers* writer_of(const tasks::Surrogate& surrogate) {
   return dynamic_cast<const tasks::WritesAnswers*>(&surrogate);
 }
@@ -67,6 +71,7 @@ ServedModel::ServedModel(std::string name, std::shared_ptr<const run::Run> run)
       surrogate_(run_->surrogate()),
       inputs_(surrogate_.inputs()),
       outputs_(surrogate_.outputs()),
+      threads_(threads_of(run_->experiment().run())),
       type_(writer_of(surrogate_) != nullptr ? run_->runtime().dtype()
                                              : torch::kFloat64) {}
 

@@ -24,6 +24,8 @@ class ServedModel {
   const Ports& inputs() const { return inputs_; }
   const Ports& outputs() const { return outputs_; }
   const run::Run& run() const { return *run_; }
+  // Of the CPU, that computing takes.
+  int64_t threads() const { return threads_; }
   bool has_guard() const;
   // Name, versions, platform, inputs and outputs, as the protocol has them.
   nlohmann::json metadata() const;
@@ -48,6 +50,7 @@ class ServedModel {
   std::shared_ptr<const run::Run> run_;
   const tasks::Surrogate& surrogate_;
   Ports inputs_, outputs_;
+  int64_t threads_;
   // Large answers are in the model's type, small ones keep every digit.
   torch::ScalarType type_;
 };

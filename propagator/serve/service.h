@@ -11,8 +11,8 @@ class Service : public Handler {
  public:
   using Models = std::vector<std::shared_ptr<const ServedModel>>;
   struct Options {
-    AccessOptions access;
-    Batcher::Options batcher;
+    AccessOptions access = {};
+    Batcher::Options batcher = {};
     int64_t answer_bytes = int64_t{1} << 30;  // of one answer
   };
   // UsageError as of Access, and if two models have one name.

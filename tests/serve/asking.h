@@ -8,15 +8,19 @@
 
 namespace propagator::serve {
 
+// Of one thread, which is computed by whoever brings a request.
 inline std::shared_ptr<const ServedModel> plate_model() {
-  static const auto model =
-      ServedModel::open((testing::runs_folder() / "plate").string(), {});
+  static const auto model = ServedModel::open(
+      (testing::runs_folder() / "plate").string(),
+      [](config::Document& run) { run.set("threads", "1", "test"); });
   return model;
 }
 
+// Of two, which has a thread of the batcher's own.
 inline std::shared_ptr<const ServedModel> pde_model() {
-  static const auto model =
-      ServedModel::open((testing::runs_folder() / "pde").string(), {});
+  static const auto model = ServedModel::open(
+      (testing::runs_folder() / "pde").string(),
+      [](config::Document& run) { run.set("threads", "2", "test"); });
   return model;
 }
 

@@ -21,22 +21,25 @@ std::future<Told> submitted(Batcher& batcher, NamedTensors inputs,
   return promise->get_future();
 }
 
-// Holds the batcher's thread until it is let go, so that requests have to wait.
+// Keeps the batcher at work until it is let go, so that requests have to wait.
 class Held {
  public:
   explicit Held(Batcher& batcher) {
-    std::promise<void> begun;
-    batcher.submit({plate_model(), plates(1), false,
-                    [this, &begun](const Answer&, std::exception_ptr) {
-                      begun.set_value();
-                      go_.get_future().wait();
-                    }});
-    begun.get_future().wait();
+    thread_ = std::thread([this, &batcher] {
+      batcher.submit({plate_model(), plates(1), false,
+                      [this](const Answer&, std::exception_ptr) {
+                        begun_.set_value();
+                        go_.get_future().wait();
+                      }});
+    });
+    begun_.get_future().wait();
   }
+  ~Held() { thread_.join(); }
   void let_go() { go_.set_value(); }
 
  private:
-  std::promise<void> go_;
+  std::promise<void> begun_, go_;
+  std::thread thread_;
 };
 
 int64_t batches_of(const Metrics& metrics) {

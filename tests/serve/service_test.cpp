@@ -1,7 +1,6 @@
 #include "propagator/serve/service.h"
 
-#include <fstream>
-
+#include "propagator/core/files.h"
 #include "serve/asking.h"
 
 namespace propagator::serve {
