@@ -186,19 +186,18 @@ void Service::infer(const std::shared_ptr<const ServedModel>& model,
       model->inputs(), model->outputs());
   model->expect_answer_within(asked.inputs, answer_bytes_);
   Batcher::Job job{model, std::move(asked.inputs), asked.guard, nullptr};
-  job.done = [this, asked, model, reply, clock](const Answer& answer,
-                                                std::exception_ptr error) {
-    const auto response = [&]() -> Response {
-      try {
-        if (error) std::rethrow_exception(error);
-        return write_infer_response(asked, answer, model->name(),
-                                    model->version());
-      } catch (const std::exception& caught) {
-        return response_to(caught);
-      }
-    };
-    reply(response());
+  job.done = [this, asked = std::move(asked), model, reply, clock](
+                 const Answer& answer, std::exception_ptr error) {
+    Response response;
+    try {
+      if (error) std::rethrow_exception(error);
+      response =
+          write_infer_response(asked, answer, model->name(), model->version());
+    } catch (const std::exception& caught) {
+      response = response_to(caught);
+    }
     metrics_.inferred(model->name(), clock.seconds());
+    reply(std::move(response));
   };
   batcher_.submit(std::move(job));
 }
