@@ -77,7 +77,7 @@ void read_head(const std::string& bytes) {
 
 std::vector<std::string> head_seeds() {
   return {"GET /v2/health/live\nHost: localhost:8000",
-          "GET /metrics?all\nhost: [::1]:8000\nAuthorization: Bearer "
+          "GET /metrics?all\nhost: 127.0.0.1:8000\nAuthorization: Bearer "
           "a-key-of-some-length",
           "OPTIONS /v2\nHost: lab.example\nOrigin: https://lab.example"};
 }

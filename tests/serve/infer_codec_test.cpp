@@ -1,4 +1,5 @@
 #include <cmath>
+#include <limits>
 
 #include "propagator/serve/datatype.h"
 #include "serve/asking.h"
@@ -149,7 +150,9 @@ TEST(ServeInfer, SaysWhatIsWrongWithBinaryTensors) {
 
 TEST(ServeInfer, WritesNumbersThatReadBackAsTheSameBits) {
   const auto y = torch::tensor({0.1F, 1.F / 3, 1e-40F, -0.F});
-  const auto z = torch::tensor({0.1, 1e300, std::nan(""), -INFINITY});
+  const auto z = torch::tensor(
+      {0.1, 1e300, std::nan(""), -std::numeric_limits<double>::infinity()},
+      torch::kFloat64);
   const Answer answer{{{"y", y}, {"z", z}}, std::nullopt};
   const auto response = write_infer_response(
       {.id = "a", .inputs = {}, .outputs = {{"y", false}, {"z", false}}},

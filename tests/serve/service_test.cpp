@@ -108,8 +108,8 @@ TEST(ServeService, RefusesAnAnswerThatIsTooLarge) {
     return asked(small, {head_of("POST", "/v2/models/plate/infer"),
                          as_request(plates(cases)).dump()});
   };
-  EXPECT_EQ(ask(2).status, 200);
-  EXPECT_EQ(ask(3).status, 413);
+  EXPECT_EQ(ask(3).status, 200);
+  EXPECT_EQ(ask(4).status, 413);
 }
 
 TEST(ServeService, AsksForItsKeyExceptForItsHealth) {
