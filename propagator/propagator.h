@@ -3,10 +3,12 @@
 // The library for those who embed it, in the order of its layers. Every header
 // may also be included by itself.
 
-// What long work tells its caller, errors with hints, devices and precision.
+// What long work tells its caller, errors with hints, devices and precision,
+// processes that share a training.
 #include "propagator/core/device.h"
 #include "propagator/core/error.h"
 #include "propagator/core/observer.h"
+#include "propagator/core/ranks.h"
 
 // Configurations: YAML, keys with meaning, bounds and roles.
 #include "propagator/core/config.h"

@@ -9,9 +9,11 @@
 #include <torch/types.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <filesystem>
 
 #include "propagator/core/error.h"
+#include "propagator/core/ranks.h"
 #include "propagator/core/torch_compat.h"
 
 namespace propagator {
@@ -111,13 +113,16 @@ void wait_for(const Runtime& runtime) {
 
 int all_cores() {
   if (std::getenv("OMP_NUM_THREADS") != nullptr) return omp_get_max_threads();
-  return omp_get_num_procs();
+  if (!ranks().are_several()) return omp_get_num_procs();
+  // A launcher may have given this rank cores of its own, or none.
+  const auto cores = static_cast<int>(sysconf(_SC_NPROCESSORS_ONLN));
+  return std::clamp(cores / ranks().on_this_machine(), 1, omp_get_num_procs());
 }
 
 int64_t memory_bytes(const Runtime& runtime) {
   const int64_t host = static_cast<int64_t>(sysconf(_SC_PHYS_PAGES)) *
                        static_cast<int64_t>(sysconf(_SC_PAGESIZE));
-  if (!runtime.device.is_cuda()) return host;
+  if (!runtime.device.is_cuda()) return host / ranks().on_this_machine();
   // libtorch's C++ interface does not say; the CUDA runtime that it brought
   // into the process does, and needs no CUDA headers here.
   using MemoryInfo = int (*)(size_t * free, size_t * total);

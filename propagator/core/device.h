@@ -47,10 +47,12 @@ class RuntimeScope {
 void wait_for(const Runtime& runtime);
 
 // How many threads this process can run at once, or what OMP_NUM_THREADS asks
-// for. libtorch by itself leaves out the second thread of each core.
+// for; of several ranks, its share of the machine's. libtorch by itself leaves
+// out the second thread of each core.
 int all_cores();
 
-// Bytes of memory of the device: the machine's, or the GPU's.
+// Bytes of memory of the device: the machine's, of several ranks there its
+// share, or the GPU's.
 int64_t memory_bytes(const Runtime& runtime);
 
 // Matrix products in bfloat16 while it lives, when the runtime asks for them.
