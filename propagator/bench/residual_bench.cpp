@@ -26,7 +26,7 @@ class LossAndGradient {
                                   experiment.train().batch,
                                   train::LossGradient::position_options(
                                       experiment.task(), runtime)),
-                  runtime) {}
+                  experiment.train().slices, runtime) {}
 
   void run() { gradient_.evaluate(); }
 

@@ -185,6 +185,11 @@ void DropoutImpl::set_key(int64_t key) {
   state_.copy_(torch::tensor({key, int64_t{0}}, torch::kInt64));
 }
 
+void DropoutImpl::set_draws(int64_t draws) {
+  const torch::NoGradGuard no_grad;
+  state_[1] = draws;
+}
+
 void DropoutImpl::to(torch::Device device, torch::Dtype, bool non_blocking) {
   to(device, non_blocking);
 }

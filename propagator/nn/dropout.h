@@ -28,6 +28,8 @@ class DropoutImpl : public torch::nn::Module {
                                 torch::ScalarType type);
   // Begins again with draw 0 of that key.
   void set_key(int64_t key);
+  // The next one has this number.
+  void set_draws(int64_t draws);
   int64_t draws() const { return state_[1].item<int64_t>(); }
 
   // The state stays whole numbers whatever the type of the network.

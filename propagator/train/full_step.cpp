@@ -15,7 +15,7 @@ std::unique_ptr<FullStep> make_full_step(
         task, model, parameters,
         parts_of(task.size(data::Split::kTrain), batch,
                  LossGradient::position_options(task, runtime)),
-        runtime);
+        options.slices, runtime);
   };
   switch (options.optimizer.kind) {
     case OptimizerKind::kLbfgs:

@@ -35,7 +35,7 @@ void LeastSquaresStep::run() {
       mean_loss(task_, *model_, data::Split::kTrain,
                 parts_of(task_.size(data::Split::kTrain), batch_,
                          LossGradient::position_options(task_, runtime_)),
-                runtime_, /*parameters=*/nullptr, names);
+                runtime_, names);
   loss_ = read_values(means, names);
 }
 

@@ -5,6 +5,8 @@
 #include <utility>
 
 #include "propagator/train/flat_parameters.h"
+#include "propagator/train/slice_draws.h"
+#include "propagator/train/slices.h"
 #include "propagator/train/step_graph.h"
 #include "propagator/train/trainable.h"
 
@@ -18,19 +20,18 @@ struct LossValues {
 
 // The positions 0 … size - 1 in parts of `batch`, the last of them shorter;
 // `batch` 0: in one.
-std::vector<torch::Tensor> parts_of(int64_t size, int64_t batch,
-                                    const torch::TensorOptions& options);
+Parts parts_of(int64_t size, int64_t batch,
+               const torch::TensorOptions& options);
 
-// The loss of cases of a split and its terms, means over all of `parts`
-// (positions, one after the other, so that memory does not limit their
-// number): (1 + terms) in float64, where they were computed. With `parameters`
-// their gradient is added too. `names` becomes those of the terms; `done` is
-// told the number of cases after each part.
+// The loss of cases of a split and its terms, means over all of `parts` (one
+// after the other, so that memory does not limit their number): (1 + terms) in
+// float64, where they were computed. Ranks share the parts out among
+// themselves. `names` becomes those of the terms, unless there are more ranks
+// than parts and this one has none; `done` is told the number of cases after
+// each part.
 torch::Tensor mean_loss(Trainable& task, torch::nn::Module& model,
-                        data::Split split,
-                        const std::vector<torch::Tensor>& parts,
-                        const Runtime& runtime, FlatParameters* parameters,
-                        std::vector<std::string>& names,
+                        data::Split split, const Parts& parts,
+                        const Runtime& runtime, std::vector<std::string>& names,
                         const std::function<void(int64_t)>& done = {});
 
 // `values` as mean_loss gives them.
@@ -41,14 +42,15 @@ LossValues read_values(const torch::Tensor& values,
 // optimiser works with, whether its steps are of a batch or of all cases. It
 // reads nothing back from the device, so that on CUDA, with the data in the
 // device's memory, it is captured as a graph and replayed: one launch instead
-// of hundreds. Between it and the update is the place to sum gradients over
-// processes.
+// of hundreds. In more than one slice it is shared by all ranks, each of which
+// then has all of it, and there is no graph.
 class LossGradient {
  public:
   // `parts`: positions of training cases, where the data are. Who wants other
-  // cases next time copies their positions into these tensors.
+  // cases next time copies their positions into these tensors. ConfigError as
+  // of slices_of.
   LossGradient(Trainable& task, std::shared_ptr<torch::nn::Module> model,
-               FlatParameters& parameters, std::vector<torch::Tensor> parts,
+               FlatParameters& parameters, const Parts& parts, int64_t slices,
                const Runtime& runtime);
 
   // Sets the parameters' gradients. Returns the loss, still on the device.
@@ -64,11 +66,16 @@ class LossGradient {
 
  private:
   void enqueue();
+  // Returns its part of the values, and sets the gradients to its part.
+  torch::Tensor evaluate_slice(int64_t slice);
+  torch::Tensor sum_slices();
 
   Trainable& task_;
   std::shared_ptr<torch::nn::Module> model_;
   FlatParameters& parameters_;
-  std::vector<torch::Tensor> parts_;
+  std::vector<Parts> slices_;
+  int64_t cases_;
+  SliceDraws draws_;
   Runtime runtime_;
   std::vector<std::string> names_;
   torch::Tensor values_;

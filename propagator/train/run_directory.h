@@ -24,6 +24,10 @@ class RunDirectory {
   // A run that exists. FileError if there is none, DataError if what is there
   // cannot be one.
   static RunDirectory open(const std::filesystem::path& path);
+  // Of a run that another process writes: the paths alone.
+  static RunDirectory of_another(const std::filesystem::path& path) {
+    return RunDirectory(path);
+  }
 
   ~RunDirectory();
   RunDirectory(RunDirectory&& other) noexcept;

@@ -24,7 +24,7 @@ Step::Step(Trainable& task, std::shared_ptr<torch::nn::Module> model,
       positions_(torch::zeros({options.accumulate, options.batch},
                               LossGradient::position_options(task, runtime))),
       gradient_(task, std::move(model), parameters_, positions_.unbind(),
-                runtime) {
+                options.slices, runtime) {
   if (gradient_.is_graph()) {
     update_graph_ = std::make_unique<StepGraph>([this] { update(); });
   }

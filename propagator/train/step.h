@@ -13,6 +13,7 @@ struct StepOptions {
   int64_t accumulate = 1;
   double clip = 0;
   OptimizerOptions optimizer;
+  int64_t slices = 1;
 };
 
 // What a step of training measured.

@@ -29,6 +29,13 @@ struct TrainSection {
              .memory = true});
     s.field("accumulate", o.accumulate,
             {.help = "batches whose gradients make one step", .min = 1});
+    s.field("slices", o.slices,
+            {.help = "slices of a batch, whose gradients are computed one by "
+                     "one and added in a fixed order, so that ranks (mpirun) "
+                     "can share them: at least as many as there are ranks",
+             .min = 1,
+             .max = 65536,
+             .later = true});
     s.field("clip", o.clip,
             {.help = "largest norm of a gradient, which longer ones are "
                      "scaled down to; 0 sets no limit",

@@ -19,6 +19,7 @@ struct TrainOptions {
   int64_t max_steps = 0;
   int64_t batch = 4;
   int64_t accumulate = 1;
+  int64_t slices = 1;
   double clip = 0;
   int64_t validate_every = 0;
   int64_t validate_cases = 0;

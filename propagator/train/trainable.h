@@ -78,6 +78,9 @@ class Trainable {
   // on (new points, other weights), here it does, in place. What it has made
   // of the data is its state, which a checkpoint holds.
   virtual void begin_step(torch::nn::Module&, int64_t /*step*/) {}
+  // Called before the loss of each slice of a batch that is cut into several
+  // (slices.h): what is drawn by neither case nor step is drawn for the slice.
+  virtual void begin_slice(int64_t /*slice*/) {}
   // Whether what is trained, or the loss, now becomes another one: training
   // then goes on from the best weights of the stage that ends, as
   // `begin_stage` changes them, with the optimiser at its beginning. That says

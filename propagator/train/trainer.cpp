@@ -14,6 +14,7 @@
 #include "propagator/core/machine.h"
 #include "propagator/core/plain_text.h"
 #include "propagator/core/progress.h"
+#include "propagator/core/ranks.h"
 #include "propagator/nn/init.h"
 
 namespace propagator::train {
@@ -42,10 +43,10 @@ Trainer::Trainer(Trainable& task, std::shared_ptr<torch::nn::Module> model,
       runtime_(runtime),
       config_(std::move(config)),
       sampler_(task.size(data::Split::kTrain), options_.batch, seed),
-      stepper_(
-          task, model_,
-          {options_.batch, options.accumulate, options.clip, options.optimizer},
-          runtime, tuning),
+      stepper_(task, model_,
+               {options_.batch, options.accumulate, options.clip,
+                options.optimizer, options.slices},
+               runtime, tuning),
       best_value_(std::numeric_limits<double>::infinity()) {
   stage_.full_from = options_.optimizer.adam_steps;
   const bool trains = nn::parameter_count(*model_) > 0;
@@ -74,6 +75,16 @@ void Trainer::forget_best() {
 
 void Trainer::take_over(RunDirectory& run) {
   run_ = &run;
+  if (ranks().is_first()) clear(run);
+  if (is_done() && saved_step_ >= 0) return;
+  const auto now = computed_by(runtime_);
+  if (std::find(trained_by_.begin(), trained_by_.end(), now) ==
+      trained_by_.end()) {
+    trained_by_.push_back(now);
+  }
+}
+
+void Trainer::clear(RunDirectory& run) {
   remove_unfinished(run.checkpoints());
   for (const auto& file : {run.config(), run.metrics(), run.result()}) {
     remove_unfinished(run.path(), file.filename());
@@ -85,12 +96,6 @@ void Trainer::take_over(RunDirectory& run) {
     }
   }
   metrics_ = std::make_unique<MetricsFile>(run.metrics(), step_);
-  if (is_done() && saved_step_ >= 0) return;
-  const auto now = computed_by(runtime_);
-  if (std::find(trained_by_.begin(), trained_by_.end(), now) ==
-      trained_by_.end()) {
-    trained_by_.push_back(now);
-  }
 }
 
 StopReason Trainer::run(RunDirectory& run) {
@@ -120,7 +125,7 @@ StopReason Trainer::run(RunDirectory& run) {
   auto reason = StopReason::kFinished;
   while (!is_done() && reason == StopReason::kFinished) {
     advance();
-    if (step_ == stage_.full_from) stage_.full_seconds = seconds();
+    if (step_ == stage_.full_from) stage_.full_seconds = shared_seconds();
     progress.update(done(), [this] { return progress_note(); });
     if (step_ % validate_every_ == 0 || is_last()) {
       note_validation(validate());
@@ -142,7 +147,7 @@ StopReason Trainer::run(RunDirectory& run) {
   return reason;
 }
 
-StopReason Trainer::reason_to_stop() const {
+StopReason Trainer::own_reason_to_stop() const {
   if (observer().stop_requested()) return StopReason::kRequest;
   const bool late =
       options_.time_limit > 0 && clock_.seconds() > options_.time_limit;
@@ -169,9 +174,15 @@ void Trainer::advance() {
 }
 
 void Trainer::expect_step(int64_t step) {
+  Parts batches;
   for (int64_t part = 0; part < options_.accumulate; ++part) {
-    task_.expect(torch::tensor(
+    batches.push_back(torch::tensor(
         sampler_.batch(step * options_.accumulate + part), torch::kInt64));
+  }
+  const auto slices = slices_of(batches, options_.slices);
+  const auto own = own_share(options_.slices);
+  for (int64_t n = own.begin; n < own.end; ++n) {
+    for (const auto& part : slices[static_cast<size_t>(n)]) task_.expect(part);
   }
 }
 
@@ -248,6 +259,7 @@ void Trainer::check_finite(const LossValues& loss) const {
 
 LossValues Trainer::validate() {
   const torch::NoGradGuard no_grad;
+  expect_equal_ranks();
   model_->eval();
   const int64_t available = task_.size(data::Split::kValidation);
   const int64_t size = options_.validate_cases > 0
@@ -257,8 +269,7 @@ LossValues Trainer::validate() {
   Progress progress("validating", size);
   const auto means =
       mean_loss(task_, *model_, data::Split::kValidation,
-                parts_of(size, options_.batch, torch::kInt64), runtime_,
-                /*parameters=*/nullptr, names,
+                parts_of(size, options_.batch, torch::kInt64), runtime_, names,
                 [&](int64_t done) { progress.update(done); });
   model_->train();
   return read_values(means, names);
@@ -305,6 +316,7 @@ void Trainer::note_validation(const LossValues& loss) {
 }
 
 Standing Trainer::standing() const {
+  const double now = shared_seconds();
   const auto share = [&](double seconds, int64_t steps) {
     return options_.budget > 0
                ? seconds / options_.budget
@@ -312,22 +324,20 @@ Standing Trainer::standing() const {
   };
   return {.first = stage_.first,
           .best = best_value_,
-          .done = share(seconds(), step_),
-          .stage = share(seconds() - stage_.seconds, step_ - stage_.step),
-          .full = step_ < stage_.full_from
-                      ? 0
-                      : share(seconds() - stage_.full_seconds,
-                              step_ - stage_.full_from),
+          .done = share(now, step_),
+          .stage = share(now - stage_.seconds, step_ - stage_.step),
+          .full = step_ < stage_.full_from ? 0
+                                           : share(now - stage_.full_seconds,
+                                                   step_ - stage_.full_from),
           .stopped = converged()};
 }
 
 void Trainer::begin_stage() {
   load_best();
   const bool anew = task_.begin_stage(*model_);
-  stage_ = {.step = step_,
-            .full_from = step_,
-            .seconds = seconds(),
-            .full_seconds = seconds()};
+  const double now = shared_seconds();
+  stage_ = {
+      .step = step_, .full_from = step_, .seconds = now, .full_seconds = now};
   if (anew) {
     stage_.full_from += options_.optimizer.adam_steps;
     auto moments = stepper_.optimizer().state();
@@ -343,6 +353,7 @@ void Trainer::begin_stage() {
 
 void Trainer::write_metrics(const char* kind, const LossValues& loss,
                             nlohmann::json extra) {
+  if (!metrics_) return;
   nlohmann::json line{{"kind", kind},
                       {"step", step_},
                       {"epoch", (step_ - 1) / steps_per_epoch_ + 1},

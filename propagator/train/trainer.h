@@ -19,6 +19,9 @@ enum class StopReason { kFinished, kEarlyStop, kRequest, kTimeLimit };
 // model, checkpoints, metrics, stopping. It knows what it trains by the small
 // interface Trainable, and keeps all state that a checkpoint must hold. It
 // reports to the observer of its thread, which may ask it to stop.
+//
+// Several ranks have each a trainer of the same: they share the gradients and
+// validations, and take the same steps. Only the first one writes.
 class Trainer {
  public:
   Trainer(Trainable& task, std::shared_ptr<torch::nn::Module> model,
@@ -47,31 +50,36 @@ class Trainer {
   void load_best();
 
  private:
-  void take_over(
-      RunDirectory& run);  // clears it of what is not of this training
-  void advance();          // one step, with its line of metrics
+  void take_over(RunDirectory& run);
+  void clear(RunDirectory& run);  // of what is not of this training
+  void advance();                 // one step, with its line of metrics
   void expect_step(int64_t step);
   void update(double lr);
   bool is_last() const {
     return step_ >= total_steps_ || spent_ || converged();
   }
   bool is_done() const { return is_last() || out_of_patience(); }
+  // Of ranks, the first one's clock is everybody's: all come here together.
+  double shared_seconds() const;
   bool is_spent() const {
-    return options_.budget > 0 && seconds() >= options_.budget;
+    return options_.budget > 0 && shared_seconds() >= options_.budget;
   }
   int64_t budget_in_seconds() const { return std::llround(options_.budget); }
-  StopReason reason_to_stop() const;  // kFinished if there is none
+  StopReason own_reason_to_stop() const;  // kFinished if there is none
+  StopReason reason_to_stop() const;      // of any rank
   bool is_full_step(int64_t step) const {
     return full_step_ && step >= stage_.full_from;
   }
   bool converged() const { return full_step_ && full_step_->stopped(); }
-  void read_step();  // its numbers into `last_`; NumericalError if bad
+  void read_step();           // its numbers into `last_`; NumericalError if bad
+  void expect_equal_ranks();  // RuntimeError if their weights differ
   LossValues validate();
   void note_validation(const LossValues& loss);
   Standing standing() const;
   void begin_stage();
   // Starts to write a checkpoint of now, beside the training that goes on.
   void save();
+  void start_saving();
   bool is_saving() const;
   void finish_saving();  // waits for it; throws what went wrong
   void write_metrics(const char* kind, const LossValues& loss,
@@ -94,8 +102,8 @@ class Trainer {
   std::string config_;
   data::BatchSampler sampler_;
   Step stepper_;
-  std::unique_ptr<FullStep> full_step_;  // or null
-  std::unique_ptr<MetricsFile> metrics_;
+  std::unique_ptr<FullStep> full_step_;   // or null
+  std::unique_ptr<MetricsFile> metrics_;  // of the first rank
   int64_t steps_per_epoch_, total_steps_;
   int64_t validate_every_, checkpoint_every_;
 

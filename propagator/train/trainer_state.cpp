@@ -7,6 +7,7 @@
 
 #include "propagator/core/error.h"
 #include "propagator/core/files.h"
+#include "propagator/core/ranks.h"
 #include "propagator/train/trainer.h"
 
 // What a checkpoint holds of a training, and how one goes on from it.
@@ -98,6 +99,12 @@ void Trainer::restore(const Checkpoint& checkpoint) {
 }
 
 void Trainer::save() {
+  if (ranks().is_first()) start_saving();
+  saved_step_ = step_;
+  since_saved_.start();
+}
+
+void Trainer::start_saving() {
   Checkpoint checkpoint;
   checkpoint.model = copy_parameters(*model_);
   checkpoint.best = best_.empty() ? checkpoint.model : best_;
@@ -146,8 +153,6 @@ void Trainer::save() {
           remove_atomically(all[n]);
         }
       });
-  saved_step_ = step_;
-  since_saved_.start();
 }
 
 }  // namespace propagator::train

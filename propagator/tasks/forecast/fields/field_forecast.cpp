@@ -192,6 +192,7 @@ void FieldForecast::expect(const Tensor& positions) {
 
 void FieldForecast::begin_step(torch::nn::Module&, int64_t step) {
   step_ = step;
+  slice_ = 0;
   if (views_) {
     first_view_.fill_(
         RandomStream(seed_, "views").below(views_->count(), step, 0));
@@ -199,11 +200,17 @@ void FieldForecast::begin_step(torch::nn::Module&, int64_t step) {
   if (noise_.defined()) draw_noise();
 }
 
-// On its device, by a generator that knows nothing but the seed and the step.
+void FieldForecast::begin_slice(int64_t slice) {
+  slice_ = slice;
+  if (noise_.defined()) draw_noise();
+}
+
+// On its device, by a generator that knows nothing but the seed, the step and
+// the slice.
 void FieldForecast::draw_noise() {
   auto generator =
       at::globalContext().defaultGenerator(noise_.device()).clone();
-  const double unit = RandomStream(seed_, "noise").uniform(step_, 0);
+  const double unit = RandomStream(seed_, "noise").uniform(step_, slice_);
   generator.set_current_seed(static_cast<uint64_t>(std::ldexp(unit, 53)));
   noise_.normal_(0, 1, generator);
 }

@@ -36,6 +36,7 @@ class FieldForecast : public Task, public Drawing, public Explainable {
                    const torch::Tensor& positions) override;
   void expect(const torch::Tensor& positions) override;
   void begin_step(torch::nn::Module& model, int64_t step) override;
+  void begin_slice(int64_t slice) override;
   bool data_on_device() const override { return data_->in_memory(); }
   Evaluation evaluate(torch::nn::Module& model, data::Split split) override;
   std::unique_ptr<Surrogate> surrogate(std::shared_ptr<torch::nn::Module> model,
@@ -80,7 +81,7 @@ class FieldForecast : public Task, public Drawing, public Explainable {
   }
   // DataError unless fields of the two files are alike.
   void expect_alike(const data::FieldLayout& test) const;
-  void draw_noise();  // for this training step, in place
+  void draw_noise();  // for this slice of this training step, in place
   void expect_symmetry(const std::vector<int64_t>& nodes) const;  // ConfigError
   // What the model is told of some cases.
   models::Told told(const data::FieldBatch& cases) const;
@@ -124,8 +125,8 @@ class FieldForecast : public Task, public Drawing, public Explainable {
   data::FieldLayout layout_;  // of the file; no times where it is not there
   std::unique_ptr<data::FieldDataset> data_, test_;  // that of a test file
   torch::Tensor told_;  // columns of the file's numbers of each case, (P)
-  int64_t seed_ = 0, step_ = 0;
-  torch::Tensor noise_;  // on the frames that this training step sees
+  int64_t seed_ = 0, step_ = 0, slice_ = 0;
+  torch::Tensor noise_;  // on the frames that this slice of the step sees
   std::unique_ptr<SymmetricViews> views_;  // where there is a symmetry
   torch::Tensor first_view_;               // of this training step, scalar
   Runtime runtime_;
