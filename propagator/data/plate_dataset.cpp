@@ -4,6 +4,7 @@
 #include "propagator/core/json.h"
 #include "propagator/core/log.h"
 #include "propagator/core/progress.h"
+#include "propagator/core/ranks.h"
 
 namespace propagator::data {
 namespace {
@@ -134,7 +135,11 @@ void PlateDataset::keep_in_memory() {
   auto fields = torch::empty({cases, plate_.frames, plate_.rows, plate_.cols},
                              runtime_.options());
   Progress progress(reader_ ? "reading plates" : "solving plates", cases);
-  for (int64_t n = 0; n < cases; n += kCasesAtOnce) {
+  // Ranks share what is solved.
+  const auto all = (cases + kCasesAtOnce - 1) / kCasesAtOnce;
+  const auto own = reader_ ? Share{0, all} : own_share(all);
+  for (int64_t n = own.begin * kCasesAtOnce;
+       n < std::min(own.end * kCasesAtOnce, cases); n += kCasesAtOnce) {
     const int64_t count = std::min(kCasesAtOnce, cases - n);
     // A file is read in one piece, not case by case.
     const auto part =
@@ -143,6 +148,7 @@ void PlateDataset::keep_in_memory() {
     fields.narrow(0, n, count).copy_(part);
     progress.update(n + count);
   }
+  if (!reader_) exchange_rows(fields, kCasesAtOnce);
   fields_ = fields;
 }
 
