@@ -6,12 +6,14 @@
 #include "propagator/core/files.h"
 #include "propagator/core/log.h"
 #include "propagator/core/progress.h"
+#include "propagator/core/ranks.h"
 #include "propagator/core/stopwatch.h"
 #include "propagator/nn/init.h"
 #include "propagator/run/base.h"
 #include "propagator/run/calibration.h"
 #include "propagator/run/log_file.h"
 #include "propagator/run/run_report.h"
+#include "propagator/run/shared_run.h"
 #include "propagator/run/simulation.h"
 
 namespace propagator::run {
@@ -138,6 +140,7 @@ void test_and_draw(const Experiment& experiment, torch::nn::Module& model,
   result.record["training_seconds"] = trained.seconds;
   result.record[train::kTrainedBy] = trained.trained_by;
   if (!trained.tuning.is_null()) result.record["tuning"] = trained.tuning;
+  if (!trained.ranks.is_null()) result.record["ranks"] = trained.ranks;
   write_result(run, result);
   if (!experiment.report().page) return;
   log::info("tested; writing the page");
@@ -194,22 +197,30 @@ Subject make_subject(const Experiment& experiment, const Runtime& runtime,
   return subject;
 }
 
-Trained train_and_test(const Experiment& experiment,
-                       const OpenFolder& open_folder,
-                       const fs::path& checkpoint) {
+// Makes or opens the data that it trains on.
+void prepare_data(const Experiment& experiment, const Runtime& runtime) {
   auto& task = experiment.task();
-  const auto runtime = runtime_for_training(experiment);
-  const RuntimeScope scope(runtime, experiment.run().threads);
-  std::optional<Base> base;
-  if (checkpoint.empty() && experiment.tune().active()) {
-    base = read_fitting_base(experiment);
-  }
-  provide_simulated_files(task, experiment.run().device);
+  on_first_rank(
+      [&] { provide_simulated_files(task, experiment.run().device); });
   task.prepare(experiment.run().seed, runtime);
   for (const auto& remark :
        experiment.remarks(task.size(data::Split::kTrain))) {
     log::warn("{}", remark);
   }
+}
+
+Trained train_and_test(const Experiment& experiment, const fs::path& folder,
+                       const OpenFolder& open_folder,
+                       const fs::path& checkpoint) {
+  auto& task = experiment.task();
+  const auto runtime = runtime_for_training(experiment);
+  const RuntimeScope scope(runtime, experiment.run().threads);
+  expect_shareable(experiment, folder, checkpoint);
+  std::optional<Base> base;
+  if (checkpoint.empty() && experiment.tune().active()) {
+    base = read_fitting_base(experiment);
+  }
+  prepare_data(experiment, runtime);
   // Before there is a trainer, which gives every weight its place in memory:
   // shapes may be those of the data.
   std::optional<train::Checkpoint> saved;
@@ -227,8 +238,9 @@ Trained train_and_test(const Experiment& experiment,
   saved.reset();
   base.reset();
   if (checkpoint.empty()) trainer.count_seconds(calibrated);
-  auto run = open_folder();
-  const LogFile log_file(run.log());
+  auto run = open_folder_of_ranks(folder, open_folder);
+  std::optional<LogFile> log_file;
+  if (ranks().is_first()) log_file.emplace(run.log());
   log_begin(trainer, subject.parameters(), options.budget, runtime, run.path(),
             remark);
   Trained trained{.folder = run.path(), .reason = trainer.run(run)};
@@ -236,11 +248,13 @@ Trained train_and_test(const Experiment& experiment,
   trained.best_step = trainer.best_step();
   trained.seconds = trainer.seconds();
   trained.trained_by = trainer.trained_by();
-  if (trained.reason == train::StopReason::kTimeLimit ||
-      trained.reason == train::StopReason::kRequest) {
+  if (trained.stopped()) {
     log_stop(trained, trainer, options.time_limit);
     return trained;
   }
+  trained.ranks = record_of_ranks();
+  if (!ranks().is_first()) return trained;
+  const RanksScope alone(one_rank());
   trainer.load_best();
   if (subject.tuning) {
     trained.tuning = subject.description();
@@ -265,9 +279,9 @@ Runtime runtime_for_training(const Experiment& experiment) {
 Trained train(const Experiment& experiment, const fs::path& folder, bool force,
               Observer& observer) {
   const ObserverScope scope(observer);
-  train::RunDirectory::expect_free(folder, force);
+  if (ranks().is_first()) train::RunDirectory::expect_free(folder, force);
   return with_memory_hint(experiment, [&] {
-    return train_and_test(experiment,
+    return train_and_test(experiment, folder,
                           [&] {
                             return train::RunDirectory::create(
                                 folder, force, experiment.yaml());
@@ -280,7 +294,7 @@ Trained resume(const fs::path& folder, const ResumeOptions& options,
                Observer& observer) {
   const ObserverScope scope(observer);
   auto run = train::RunDirectory::open(folder);
-  run.lock();
+  if (ranks().is_first()) run.lock();
   const auto changed = changed_experiment(run.read_config(), options.change,
                                           config::resume_may_change);
   auto& experiment = *changed;
@@ -296,7 +310,7 @@ Trained resume(const fs::path& folder, const ResumeOptions& options,
     return std::move(run);
   };
   return with_memory_hint(experiment, [&] {
-    return train_and_test(experiment, open_folder, checkpoint);
+    return train_and_test(experiment, folder, open_folder, checkpoint);
   });
 }
 

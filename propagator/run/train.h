@@ -14,12 +14,16 @@ struct Trained {
   double seconds = 0;              // of training, earlier sessions included
   nlohmann::json trained_by = {};  // code, machine, precision of each session
   nlohmann::json tuning = {};      // how it was fine-tuned; null if it was not
-  // The rest only if it was not stopped before its end.
+  nlohmann::json ranks = {};       // record_of_ranks
+  // The rest only if it was not stopped before its end, on the first rank.
   std::optional<TestResult> result = {};
   nlohmann::json explanation = {};  // numbers of what the model has learned
   std::filesystem::path page = {};  // empty if none was asked for
 
-  bool stopped() const { return !result.has_value(); }
+  bool stopped() const {
+    return reason == train::StopReason::kTimeLimit ||
+           reason == train::StopReason::kRequest;
+  }
 };
 
 // Where it trains. DeviceError if that cannot be.
@@ -29,6 +33,9 @@ Runtime runtime_for_training(const Experiment& experiment);
 // and the page. The folder is made only when the data are good; UsageError if
 // it exists and `force` is not given. Reports to the observer, which may ask
 // it to stop; then a good checkpoint is left.
+//
+// Several ranks (core/ranks.h) train it together, to the same bits however many
+// they are; the first one alone writes, and tests it.
 Trained train(const Experiment& experiment, const std::filesystem::path& folder,
               bool force, Observer& observer);
 
