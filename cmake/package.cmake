@@ -18,6 +18,7 @@ set(CPACK_COMPONENT_PROGRAM_DESCRIPTION
 # A BLAS that is many times faster than the reference; figures and animations.
 set(CPACK_DEBIAN_PROGRAM_PACKAGE_RECOMMENDS
     "libopenblas0-openmp, gnuplot-nox, fonts-dejavu-core, ffmpeg")
+set(CPACK_DEBIAN_PROGRAM_PACKAGE_SUGGESTS openmpi-bin)
 
 set(CPACK_DEBIAN_LIBRARY_PACKAGE_NAME libpropagator0)
 set(CPACK_DEBIAN_LIBRARY_PACKAGE_SECTION libs)

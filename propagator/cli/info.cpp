@@ -5,6 +5,7 @@
 #include <nlohmann/json.hpp>
 
 #include "propagator/cli/commands.h"
+#include "propagator/cli/launched_ranks.h"
 #include "propagator/core/log.h"
 #include "propagator/core/machine.h"
 #include "propagator/core/process.h"
@@ -44,6 +45,7 @@ int show_machine(bool as_json) {
                               {"npz", data::has_npz()},
                               {"mat", data::has_matio()},
                               {"hdf5", true},
+                              {"mpi", has_mpi()},
                               {"png", report::has_png()},
                               {"http", serve::has_http()},
                               {"gnuplot", has("gnuplot")},
@@ -58,6 +60,7 @@ int show_machine(bool as_json) {
     fmt::print("formats     safetensors, HDF5{}{}\n",
                data::has_npz() ? ", npz" : " (npz: build with libzip)",
                data::has_matio() ? ", mat" : " (mat: build with matio)");
+    fmt::print("ranks       {}\n", has_mpi() ? "MPI" : "no (build with MPI)");
     fmt::print("pictures    gnuplot {}, ffmpeg {}, png {}\n",
                has("gnuplot") ? "yes" : "no (figures need it)",
                has("ffmpeg") ? "yes" : "no (animations become animated PNG)",

@@ -40,6 +40,7 @@ void print_explanation(const nlohmann::json& numbers) {
 
 int print_trained(const run::Trained& trained, bool as_json) {
   if (trained.stopped()) return static_cast<int>(ExitCode::kStopped);
+  if (!trained.result) return static_cast<int>(ExitCode::kOk);
   const auto& result = *trained.result;
   const int code = print_result(result, as_json);
   if (as_json) return code;

@@ -11,6 +11,7 @@
 
 #include "propagator/core/plain_text.h"
 #include "propagator/core/progress.h"
+#include "propagator/core/ranks.h"
 
 namespace propagator::cli {
 namespace {
@@ -47,11 +48,14 @@ std::string bar_of(const Observer::Step& step) {
 }  // namespace
 
 Terminal::Terminal(bool quiet)
-    : quiet_(quiet), is_terminal_(isatty(STDERR_FILENO) != 0) {
+    : quiet_(quiet || !ranks().is_first()),
+      is_terminal_(isatty(STDERR_FILENO) != 0) {
   auto sink = std::make_shared<spdlog::sinks::stderr_color_sink_mt>(
       is_plain() ? spdlog::color_mode::never : spdlog::color_mode::always);
   logger_ = std::make_shared<spdlog::logger>("propagator", sink);
-  logger_->set_level(quiet ? spdlog::level::warn : spdlog::level::info);
+  logger_->set_level(!ranks().is_first() ? spdlog::level::off
+                     : quiet             ? spdlog::level::warn
+                                         : spdlog::level::info);
   logger_->set_pattern("%^%L%$ %H:%M:%S %v");
 }
 

@@ -15,7 +15,7 @@ namespace propagator::cli {
 // Shows work on stderr: log lines, coloured on a terminal unless NO_COLOR is
 // set, and progress, a bar with rate and time left on a terminal, a plain line
 // every few seconds otherwise. While something trains, SIGINT and SIGTERM ask
-// it to stop.
+// it to stop. Of several ranks the first one alone shows anything.
 class Terminal : public Observer {
  public:
   explicit Terminal(bool quiet);

@@ -27,8 +27,8 @@ train::RunDirectory open_folder_of_ranks(
     const std::filesystem::path& folder,
     const std::function<train::RunDirectory()>& open);
 
-// For a result: how many ranks trained it in this session, and the bytes and
-// seconds that it took the first to exchange gradients with them. Null of one.
+// For a result: how many ranks trained it in this session, the bytes that the
+// first exchanged with them, and the seconds that it took. Null of one.
 nlohmann::json record_of_ranks();
 
 }  // namespace propagator::run

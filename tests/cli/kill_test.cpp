@@ -1,16 +1,14 @@
 // A run killed with SIGKILL at random moments and resumed each time ends in
 // the same bits as a run that nobody touched.
 
-#include <fcntl.h>
 #include <signal.h>
 #include <torch/cuda.h>
-#include <unistd.h>
 
 #include <chrono>
-#include <functional>
 #include <thread>
 
 #include "command.h"
+#include "processes.h"
 #include "propagator/core/files.h"
 #include "propagator/core/random.h"
 #include "testing.h"
@@ -18,45 +16,13 @@
 namespace propagator {
 namespace {
 
-using testing::program;
+using testing::start;
+using testing::status_of;
 using testing::TemporaryFolder;
 using testing::tiny;
+using testing::wait_until;
+using testing::weights;
 using Clock = std::chrono::steady_clock;
-
-// Starts the program; its output goes to a file.
-pid_t start(const std::vector<std::string>& arguments,
-            const fs::path& output = "/dev/null") {
-  const pid_t child = fork();
-  if (child != 0) return child;
-  const int file = open(output.c_str(), O_WRONLY | O_CREAT | O_TRUNC, 0644);
-  dup2(file, STDOUT_FILENO);
-  dup2(file, STDERR_FILENO);
-  std::vector<char*> words;
-  const std::string name = program();
-  words.push_back(const_cast<char*>(name.c_str()));
-  for (const auto& word : arguments) {
-    words.push_back(const_cast<char*>(word.c_str()));
-  }
-  words.push_back(nullptr);
-  execv(name.c_str(), words.data());
-  _exit(127);
-}
-
-// Waits until it is so; a failure if it is not within a minute.
-void wait_until(const std::function<bool()>& is_so) {
-  for (int tries = 0; tries < 3000; ++tries) {
-    if (is_so()) return;
-    std::this_thread::sleep_for(std::chrono::milliseconds(20));
-  }
-  ADD_FAILURE() << "waited for a minute";
-}
-
-// The exit code of a process, or 128 + the signal that killed it.
-int status_of(pid_t child) {
-  int status = 0;
-  waitpid(child, &status, 0);
-  return WIFEXITED(status) ? WEXITSTATUS(status) : 128 + WTERMSIG(status);
-}
 
 // Whether a process has a handler for the signal.
 bool handles(pid_t process, int signal) {
@@ -72,16 +38,6 @@ double seconds_of(const std::string& arguments) {
   const auto outcome = testing::propagator(arguments);
   EXPECT_EQ(outcome.status, 0) << outcome.output;
   return std::chrono::duration<double>(Clock::now() - begin).count();
-}
-
-std::string weights(const fs::path& run) {
-  fs::path last;
-  for (const auto& entry : fs::directory_iterator(run / "checkpoints")) {
-    last = std::max(last, entry.path());
-  }
-  return read_file(last / "model.safetensors") +
-         read_file(last / "optimizer.safetensors") +
-         read_file(last / "best.safetensors");
 }
 
 // With units taken from the data, which a checkpoint must hold too. On the CPU,
