@@ -2,7 +2,6 @@
 
 #include <fmt/format.h>
 
-#include <algorithm>
 #include <boost/asio/executor_work_guard.hpp>
 #include <boost/asio/io_context.hpp>
 #include <boost/asio/post.hpp>
@@ -11,7 +10,6 @@
 #include <condition_variable>
 #include <map>
 #include <mutex>
-#include <new>
 #include <thread>
 
 #include "propagator/serve/http_session.h"
@@ -81,12 +79,12 @@ class HttpServer::Listener {
   }
 
  private:
-  // A connection for which there is no memory ends; the others go on.
+  // A connection that fails for want of memory ends; the others go on.
   void work() {
     while (!io_.stopped()) {
       try {
         io_.run();
-      } catch (const std::bad_alloc&) {
+      } catch (const std::exception&) {
         continue;
       }
     }

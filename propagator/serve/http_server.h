@@ -10,7 +10,7 @@ namespace propagator::serve {
 struct HttpLimits {
   int64_t header_bytes = 16 << 10;
   int64_t body_bytes = int64_t{64} << 20;
-  // Of all bodies above 1 MiB that are read or answered at one time.
+  // Of all bodies above 1 MiB, of requests and responses, at one time.
   int64_t large_bodies_bytes = int64_t{256} << 20;
   double seconds = 30;  // to send a request whole, and to take its response
   int64_t connections = 512;

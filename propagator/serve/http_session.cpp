@@ -2,10 +2,10 @@
 
 #include <fmt/format.h>
 
-#include <array>
 #include <boost/asio/dispatch.hpp>
 #include <boost/asio/error.hpp>
-#include <boost/beast/core/bind_handler.hpp>
+#include <boost/asio/ip/address_v4.hpp>
+#include <boost/asio/ip/address_v6.hpp>
 #include <boost/beast/core/error.hpp>
 #include <boost/beast/http/error.hpp>
 #include <boost/beast/http/read.hpp>
@@ -36,6 +36,14 @@ bool is_of_http(beast::error_code error) {
          make_error_code(http::error::bad_method).category();
 }
 
+// Of a socket for both kinds of addresses: 127.0.0.1, not ::ffff:127.0.0.1.
+std::string text_of(const asio::ip::address& address) {
+  if (!address.is_v6() || !address.to_v6().is_v4_mapped()) {
+    return address.to_string();
+  }
+  return make_address_v4(asio::ip::v4_mapped, address.to_v6()).to_string();
+}
+
 Refused broken(beast::error_code error, const HttpLimits& limits) {
   if (error == asio::error::operation_aborted) {
     return {408, fmt::format("expected the whole request within {:g} s",
@@ -64,7 +72,7 @@ HttpSession::HttpSession(asio::ip::tcp::socket socket, HttpShared& shared)
 }
 
 HttpSession::~HttpSession() {
-  release_body();
+  release();
   shared_.metrics.connection_closed();
 }
 
@@ -125,7 +133,7 @@ void HttpSession::on_head(Error error) {
     expect_readable_body();
     head_ = parsed_head();
     shared_.handler.admit(head_);
-    hold_body();
+    hold(static_cast<int64_t>(parser_->content_length().value_or(0)));
   } catch (const std::exception& refusal) {
     return refuse_unread(refusal);
   }
@@ -150,7 +158,7 @@ RequestHead HttpSession::parsed_head() const {
   }
   Error error;
   const auto here = stream_.socket().local_endpoint(error);
-  if (!error) head.local_address = here.address().to_string();
+  if (!error) head.local_address = text_of(here.address());
   return head;
 }
 
@@ -166,22 +174,21 @@ void HttpSession::expect_readable_body() const {
                 "send it without Content-Encoding");
 }
 
-// Large bodies share a limit, so that many clients cannot fill the memory.
-void HttpSession::hold_body() {
-  const auto length =
-      static_cast<int64_t>(parser_->content_length().value_or(0));
-  if (length <= kLargeBody) return;
-  held_ = length;
-  if (shared_.large_bytes.fetch_add(held_) + held_ <=
-      shared_.limits.large_bodies_bytes) {
+// Large bodies, of requests and responses, share a limit, so that many clients
+// cannot fill the memory; one alone may be larger.
+void HttpSession::hold(int64_t bytes) {
+  if (bytes <= kLargeBody) return;
+  held_ = bytes;
+  const int64_t others = shared_.large_bytes.fetch_add(bytes);
+  if (others == 0 || others + bytes <= shared_.limits.large_bodies_bytes) {
     return;
   }
-  release_body();
+  release();
   throw Refused(503, "too many large requests are at work", "",
                 {{"Retry-After", "1"}});
 }
 
-void HttpSession::release_body() {
+void HttpSession::release() {
   shared_.large_bytes -= held_;
   held_ = 0;
 }
@@ -226,7 +233,12 @@ void HttpSession::on_broken_request(Error error) {
 }
 
 void HttpSession::send(Response response) {
-  release_body();
+  release();
+  try {
+    hold(std::ssize(response.body));
+  } catch (const Refused& refusal) {
+    response = response_to(refusal);
+  }
   ends_ = ends_ || shared_.stopping;
   message_ = Message{static_cast<http::status>(response.status), 11};
   message_.set(http::field::server, "propagator");
@@ -248,6 +260,7 @@ void HttpSession::send(Response response) {
 
 void HttpSession::on_sent(Error error) {
   message_ = {};
+  release();
   if (error) return stream_.close();
   if (unread_) return linger();
   if (ends_) return stream_.close();

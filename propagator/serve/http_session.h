@@ -1,5 +1,6 @@
 #pragma once
 
+#include <array>
 #include <atomic>
 #include <boost/asio/ip/tcp.hpp>
 #include <boost/asio/steady_timer.hpp>
@@ -51,8 +52,8 @@ class HttpSession : public std::enable_shared_from_this<HttpSession> {
   void on_head(Error error);
   RequestHead parsed_head() const;
   void expect_readable_body() const;
-  void hold_body();
-  void release_body();
+  void hold(int64_t bytes);
+  void release();
   void read_body();
   void on_body(Error error);
   void refuse_unread(const std::exception& error);

@@ -16,7 +16,7 @@ class ServedModel {
   // cannot stand in a URL.
   static std::shared_ptr<const ServedModel> open(const std::string& text,
                                                  const run::Change& change);
-  explicit ServedModel(std::string name, std::shared_ptr<const run::Run> run);
+  ServedModel(std::string name, std::shared_ptr<const run::Run> run);
 
   const std::string& name() const { return name_; }
   // The checkpoint: "step-0000003000".
