@@ -25,7 +25,7 @@ ProblemText rod() {
           .tables = {{"rod.csv", {{"x", x}, {"k", 1 + x}}}}};
 }
 
-std::string refused(const ProblemText& text) {
+std::string refused_table(const ProblemText& text) {
   try {
     Problem::parse(text);
   } catch (const ProblemError& error) {
@@ -104,10 +104,10 @@ TEST(PdeTables, WhatIsNoTableIsRefused) {
   const auto with = [](const std::map<std::string, Tensor>& numbers) {
     auto text = rod();
     text.tables = {{"rod.csv", numbers}};
-    return refused(text);
+    return refused_table(text);
   };
   const auto x = nodes(0, 1, 6), k = 1 + x;
-  EXPECT_EQ(refused(rod()), "none");
+  EXPECT_EQ(refused_table(rod()), "none");
   EXPECT_EQ(with({{"z", x}, {"k", k}})
                 .find("tables[0]: there are no numbers "
                       "under a variable (x)"),
