@@ -177,6 +177,7 @@ TEST_F(TrainRanks, SlicesChangeNoGradientBeyondRounding) {
   options.slices = 1;
   const auto whole = train_on(1, "whole");
   for (const auto& [name, value] : whole.model) {
+    if (name == "dropout.state") continue;  // slices have draws of their own
     EXPECT_TRUE(
         propagator::testing::near(cut.model.at(name), value, {1e-4, 1e-5}))
         << name;

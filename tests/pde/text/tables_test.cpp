@@ -66,7 +66,7 @@ TEST(PdeTables, CoefficientsAndConditionsMayNameThem) {
   text.exact.clear();
   const auto problem = Problem::parse(text);
   EXPECT_EQ(problem.conditions[0].residual.text(), "u - k");
-  EXPECT_EQ(problem.conditions[1].residual.text(), "k*2*u_x - 1");
+  EXPECT_EQ(problem.conditions[1].residual.text(), "2*k*u_x - 1");
 }
 
 // The same numbers as columns in any order, and along axes.

@@ -55,7 +55,7 @@ TEST(TasksSolveRecipe, WhoChoosesAPartChoosesTheRest) {
   const run::Experiment other(
       rod("recipe: precise\nmodel: {name: spformer-small}\n"));
   EXPECT_EQ(value(other, "optimizer.kind"), "broyden");
-  EXPECT_EQ(value(other, "model.width"), "64");
+  EXPECT_EQ(value(other, "model.width"), "32");
   const run::Experiment network(rod("recipe: network\n"));
   EXPECT_EQ(value(network, "model.name"), "spformer-small");
   EXPECT_EQ(value(network, "precision"), "fp32");
