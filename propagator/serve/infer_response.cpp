@@ -1,7 +1,10 @@
 #include "propagator/serve/infer_response.h"
 
+#include <fmt/ranges.h>
+
 #include <charconv>
 #include <cmath>
+#include <iterator>
 #include <nlohmann/json.hpp>
 
 #include "propagator/serve/datatype.h"
@@ -42,17 +45,13 @@ void append_data(const torch::Tensor& tensor, std::string& text) {
   text += ']';
 }
 
-// An object without its closing brace, to which more is appended.
-std::string opened(const json& object) {
-  auto text = object.dump();
-  text.pop_back();
-  return text;
+// As a text of JSON.
+std::string quoted(const std::string& text) {
+  return json(text).dump(-1, ' ', false, json::error_handler_t::replace);
 }
 
-json parameters_of(const Answer& answer) {
+json parameters_of(const tasks::Guard& guard) {
   json parameters = json::object();
-  if (!answer.guard) return parameters;
-  const auto& guard = *answer.guard;
   if (guard.outside) {
     parameters["guard_inside"] = guard.outside->empty();
     if (!guard.outside->empty()) parameters["guard_outside"] = *guard.outside;
@@ -61,43 +60,53 @@ json parameters_of(const Answer& answer) {
   return parameters;
 }
 
+void append_output(const InferRequest::Output& output,
+                   const torch::Tensor& values, std::string& text) {
+  fmt::format_to(
+      std::back_inserter(text), R"({{"name":{},"datatype":"{}","shape":[{}])",
+      quoted(output.name), name_of(datatype_of(values.scalar_type())),
+      fmt::join(values.sizes(), ","));
+  if (output.binary) {
+    fmt::format_to(std::back_inserter(text),
+                   R"(,"parameters":{{"binary_data_size":{}}})",
+                   values.nbytes());
+  } else {
+    append_data(values, text);
+  }
+  text += '}';
+}
+
 }  // namespace
 
 Response write_infer_response(const InferRequest& request, const Answer& answer,
                               const std::string& model,
                               const std::string& version) {
-  json head{{"model_name", model}, {"model_version", version}};
-  if (request.id) head["id"] = *request.id;
-  if (const auto parameters = parameters_of(answer); !parameters.empty()) {
-    head["parameters"] = parameters;
+  Response response;
+  auto& text = response.body;
+  text = fmt::format(R"({{"model_name":{},"model_version":{})", quoted(model),
+                     quoted(version));
+  if (request.id) text += R"(,"id":)" + quoted(*request.id);
+  if (answer.guard) {
+    text += R"(,"parameters":)" + parameters_of(*answer.guard).dump();
   }
-  std::string text = opened(head) + R"(,"outputs":[)", binary;
-  bool first = true, any_bytes = false;
-  for (const auto& [name, as_bytes] : request.outputs) {
-    const auto tensor = answer.outputs.at(name).contiguous();
-    json output{{"name", name},
-                {"datatype", name_of(datatype_of(tensor.scalar_type()))},
-                {"shape", tensor.sizes().vec()}};
-    if (as_bytes) output["parameters"]["binary_data_size"] = tensor.nbytes();
-    if (!first) text += ',';
-    first = false;
-    text += opened(output);
-    any_bytes = any_bytes || as_bytes;
-    if (as_bytes) {
-      binary += bytes_in(tensor);
-    } else {
-      append_data(tensor, text);
-    }
-    text += '}';
+  text += R"(,"outputs":[)";
+  std::vector<torch::Tensor> binary;
+  size_t bytes = 0;
+  for (const auto& output : request.outputs) {
+    if (text.back() == '}') text += ',';
+    const auto values = answer.outputs.at(output.name).contiguous();
+    append_output(output, values, text);
+    if (!output.binary) continue;
+    binary.push_back(values);
+    bytes += values.nbytes();
   }
   text += "]}";
-  Response response;
-  if (any_bytes) {
-    response.content_type = "application/octet-stream";
-    response.fields.emplace_back("Inference-Header-Content-Length",
-                                 std::to_string(text.size()));
-  }
-  response.body = std::move(text) + binary;
+  if (binary.empty()) return response;
+  response.content_type = "application/octet-stream";
+  response.fields.emplace_back("Inference-Header-Content-Length",
+                               std::to_string(text.size()));
+  text.reserve(text.size() + bytes);
+  for (const auto& values : binary) text += bytes_in(values);
   return response;
 }
 
