@@ -65,7 +65,7 @@ std::optional<double> PlateGuard::residual(const Tensor& alpha,
       physics::solve(one_step, {before, given.repeat_interleave(steps),
                                 dt.repeat_interleave(steps)})
           .select(1, 1);
-  const double change = (after - before).norm().item<double>();
+  const double change = (simulated - before).norm().item<double>();
   const double wrong = (after - simulated).norm().item<double>();
   return wrong == 0 ? 0 : wrong / change;
 }
