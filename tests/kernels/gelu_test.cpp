@@ -17,8 +17,10 @@ TEST(KernelsGelu, IsThatOfTheLibrary) {
     EXPECT_TRUE(near(kernels::gelu(x), torch::gelu(x), {1e-12, 1e-14}))
         << device;
     const auto single = x.to(torch::kFloat32);
+    // On CUDA it is the library's, which loses digits where it is near zero.
+    const double absolute = device.is_cpu() ? 1e-7 : 1e-6;
     EXPECT_TRUE(near(kernels::gelu(single).to(torch::kFloat64),
-                     torch::gelu(single.to(torch::kFloat64)), {2e-6, 1e-7}))
+                     torch::gelu(single.to(torch::kFloat64)), {2e-6, absolute}))
         << device;
   }
 }
