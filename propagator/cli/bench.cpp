@@ -78,6 +78,13 @@ std::vector<bench::BenchKind> named(const std::vector<std::string>& what) {
   return kinds;
 }
 
+// Whether a recipe that the configuration names chooses the key: a benchmark
+// measures that choice.
+bool of_its_recipe(const config::Document& document, const std::string& key) {
+  return document.get("recipe").has_value() &&
+         (key.starts_with("model.") || key == "points.window");
+}
+
 config::Document read_config(const BenchArguments& o,
                              const bench::BenchKind& kind) {
   const auto file = run::find_config(o.config.empty() ? kind.config : o.config);
@@ -86,7 +93,7 @@ config::Document read_config(const BenchArguments& o,
     document.set(key, value, "bench");
   }
   for (const auto& [key, value] : kind.settings) {
-    document.suggest(key, value, "bench");
+    if (!of_its_recipe(document, key)) document.suggest(key, value, "bench");
   }
   if (tasks::task_of(document) != kind.task) {
     throw UsageError(fmt::format("[bench] {} expected the task {}, got {}",

@@ -474,6 +474,18 @@ TEST_F(Verbs, BenchMeasuresLossAndGradientOfAProblem) {
       << other.output;
 }
 
+TEST_F(Verbs, BenchMeasuresTheNetworkOfARecipe) {
+  const auto all = json_of(
+      "bench solve-gradient --json --repeats 1 --device cpu "
+      "--config solve/burgers-precise --per-axis 5");
+  // 25 points with u_x, u_t and u_xx in 4 rows, and 5 on each of three faces,
+  // through layers of 2 · 20 (whose inputs need no gradient), twice 20 · 20 and
+  // 20 weights.
+  const double rows = 25 * 4 + 3 * 5;
+  EXPECT_EQ(all.at("benches")[0].at("operations"),
+            rows * 2 * (2 * 40 + 3 * (400 + 400 + 20)));
+}
+
 // Radioactive decay: a problem of one variable that takes a second.
 constexpr const char* kDecay = R"(task: solve
 problem:
