@@ -106,18 +106,21 @@ TEST(Kill, FirstSignalStopsWithAGoodCheckpoint) {
             std::string::npos);
 }
 
-// Batch systems stop a job so: timeout(1) signals its child and then the whole
-// group, which is one request to stop and not two.
+// Batch systems stop a job so: timeout(1), when its time is over or it is told
+// to, signals its child and then the whole group, which is one request to stop
+// and not two.
 TEST(Kill, TheTwoSignalsOfTimeoutAreOneRequest) {
   const TemporaryFolder folder;
   const std::string runs = folder.path().string();
   for (int attempt = 0; attempt < 5; ++attempt) {
-    const auto name = " --name r" + std::to_string(attempt);
-    const auto stopped = testing::shell(
-        "timeout --preserve-status -s TERM 4 " + testing::program() +
-        " train " + tiny() + " --runs " + runs + name +
-        " -s train.max_steps=100000000 -s train.validate_every=100");
-    EXPECT_EQ(stopped.status, 75) << stopped.output;
+    const auto name = "r" + std::to_string(attempt);
+    const pid_t child = testing::start_command(
+        {"timeout", "--preserve-status", "600", testing::program(), "train",
+         tiny(), "--runs", runs, "--name", name, "-s",
+         "train.max_steps=100000000", "-s", "train.validate_every=100"});
+    wait_until([&] { return fs::exists(folder / name / "metrics.jsonl"); });
+    kill(child, SIGTERM);
+    EXPECT_EQ(status_of(child), 75) << attempt;
   }
 }
 

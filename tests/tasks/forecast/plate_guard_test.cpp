@@ -60,8 +60,7 @@ TEST(TasksPlateGuardAlone, HasNoResidualWithoutADiffusivityThatMatters) {
   const auto plate = small_plate(physics::TimeStep::kFixed);
   const auto cases = physics::draw_cases(plate, 3, 0, 2);
   const auto frames = physics::solve(plate, cases);
-  const auto said =
-      PlateGuard(plate).guard(frames.narrow(1, 0, 3), {}, frames);
+  const auto said = PlateGuard(plate).guard(frames.narrow(1, 0, 3), {}, frames);
   EXPECT_EQ(said.outside, "");
   EXPECT_FALSE(said.residual);
 }
