@@ -9,6 +9,7 @@
 #include "propagator/core/files.h"
 #include "propagator/nn/init.h"
 #include "propagator/tasks/forecast/fields/field_forecast.h"
+#include "propagator/tasks/forecast/fields/replayed_rollout.h"
 
 namespace propagator::bench {
 namespace {
@@ -152,12 +153,12 @@ BenchResult bench_field_predict(const run::Experiment& experiment,
   const int64_t steps = task.eval_options().steps;
   const auto model = experiment.make_model(runtime);
   model->eval();
-  auto& forecaster = models::as_field_forecaster(*model);
+  tasks::ReplayedRollout rollout(models::as_field_forecaster(*model), runtime);
   const auto first = random_frames(task, cases, given, runtime.options());
   const auto told = random_told(task, cases, runtime.options());
   const auto times = measure("field-predict", runtime,
                              plan_of(runtime, options, {2, 11}, {5, 51}),
-                             [&] { forecaster.rollout(first, told, steps); });
+                             [&] { rollout(first, told, steps); });
   const torch::AutoGradMode with_gradients(true);
   const double weights = number(nn::parameter_count(*model));
   return {.name = "field-predict",

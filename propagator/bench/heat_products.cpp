@@ -4,9 +4,9 @@
 
 #include <algorithm>
 
+#include "propagator/core/device_graph.h"
 #include "propagator/core/error.h"
 #include "propagator/run/experiment.h"
-#include "propagator/train/step_graph.h"
 
 namespace propagator::bench {
 namespace {
@@ -208,9 +208,9 @@ double measure_floor(const HeatProducts& products, const Runtime& runtime,
   const torch::NoGradGuard no_grad;
   StepProducts step(products, product_options(runtime));
   std::function<void()> work = [&] { step.run(); };
-  std::unique_ptr<train::StepGraph> graph;
-  if (train::StepGraph::possible(runtime)) {
-    graph = std::make_unique<train::StepGraph>(work);
+  std::unique_ptr<DeviceGraph> graph;
+  if (DeviceGraph::possible(runtime)) {
+    graph = std::make_unique<DeviceGraph>(work);
     work = [&] { graph->run(); };
   }
   return measure("heat-step, products alone", runtime, plan, work).median;

@@ -8,6 +8,7 @@
 #include <cmath>
 
 #include "propagator/bench/heat_products.h"
+#include "propagator/core/device_graph.h"
 #include "propagator/kernels/adam.h"
 #include "propagator/kernels/column_sums.h"
 #include "propagator/kernels/cuda.h"
@@ -19,7 +20,6 @@
 #include "propagator/kernels/plate_loss.h"
 #include "propagator/kernels/product.h"
 #include "propagator/nn/init.h"
-#include "propagator/train/step_graph.h"
 
 namespace propagator::bench {
 namespace {
@@ -388,10 +388,10 @@ constexpr Kind kKinds[] = {
 // Of one call, in microseconds.
 double median_of(const std::string& title, const Runtime& runtime,
                  const TimingPlan& plan, const std::function<void()>& call) {
-  if (!train::StepGraph::possible(runtime)) {
+  if (!DeviceGraph::possible(runtime)) {
     return 1e3 * measure(title, runtime, plan, call).median;
   }
-  train::StepGraph graph([&] {
+  DeviceGraph graph([&] {
     for (int64_t n = 0; n < kCallsOfAGraph; ++n) call();
   });
   const auto times = measure(title, runtime, plan, [&] { graph.run(); });

@@ -5,16 +5,16 @@
 
 #include "propagator/core/device.h"
 
-namespace propagator::train {
+namespace propagator {
 
 // Device work that is the same at every call, as one CUDA graph. The first
 // calls run it as it is, so that libraries set themselves up; then it is
 // captured, and from there on replayed: the host launches it whole.
-class StepGraph {
+class DeviceGraph {
  public:
   // `work` enqueues to the current stream and reads nothing back.
-  explicit StepGraph(std::function<void()> work);
-  ~StepGraph();
+  explicit DeviceGraph(std::function<void()> work);
+  ~DeviceGraph();
 
   void run();
   // Whether this build and device can.
@@ -27,4 +27,4 @@ class StepGraph {
   std::unique_ptr<Captured> captured_;
 };
 
-}  // namespace propagator::train
+}  // namespace propagator

@@ -1,33 +1,33 @@
+#include "propagator/core/device_graph.h"
+
 #include <ATen/cuda/CUDAContext.h>
 #include <ATen/cuda/CUDAEvent.h>
 #include <ATen/cuda/CUDAGraph.h>
 #include <c10/cuda/CUDAGuard.h>
 
-#include "propagator/train/step_graph.h"
-
-namespace propagator::train {
+namespace propagator {
 namespace {
 
 constexpr int kCallsBeforeCapture = 3;
 
 }  // namespace
 
-struct StepGraph::Captured {
+struct DeviceGraph::Captured {
   at::cuda::CUDAGraph graph;
   // Capture needs a stream of its own, and so do the calls before it, whose
   // buffers it takes over.
   c10::cuda::CUDAStream stream = at::cuda::getStreamFromPool();
 };
 
-StepGraph::StepGraph(std::function<void()> work)
+DeviceGraph::DeviceGraph(std::function<void()> work)
     : work_(std::move(work)), captured_(std::make_unique<Captured>()) {}
-StepGraph::~StepGraph() = default;
+DeviceGraph::~DeviceGraph() = default;
 
-bool StepGraph::possible(const Runtime& runtime) {
+bool DeviceGraph::possible(const Runtime& runtime) {
   return runtime.device.is_cuda();
 }
 
-void StepGraph::run() {
+void DeviceGraph::run() {
   auto& [graph, stream] = *captured_;
   const auto outside = at::cuda::getCurrentCUDAStream();
   at::cuda::CUDAEvent before, after;
@@ -51,4 +51,4 @@ void StepGraph::run() {
   after.block(outside);
 }
 
-}  // namespace propagator::train
+}  // namespace propagator

@@ -1,15 +1,16 @@
+#include "propagator/core/device_graph.h"
+
 #include "propagator/core/error.h"
-#include "propagator/train/step_graph.h"
 
-namespace propagator::train {
+namespace propagator {
 
-struct StepGraph::Captured {};
+struct DeviceGraph::Captured {};
 
-StepGraph::StepGraph(std::function<void()> work) : work_(std::move(work)) {}
-StepGraph::~StepGraph() = default;
+DeviceGraph::DeviceGraph(std::function<void()> work) : work_(std::move(work)) {}
+DeviceGraph::~DeviceGraph() = default;
 
-bool StepGraph::possible(const Runtime&) { return false; }
+bool DeviceGraph::possible(const Runtime&) { return false; }
 
-void StepGraph::run() { throw DeviceError("[graph] this build has no CUDA"); }
+void DeviceGraph::run() { throw DeviceError("[graph] this build has no CUDA"); }
 
-}  // namespace propagator::train
+}  // namespace propagator

@@ -103,8 +103,8 @@ LossGradient::LossGradient(Trainable& task,
       cases_(count_of(parts)),
       draws_(*model_, slices),
       runtime_(runtime) {
-  if (slices == 1 && task.data_on_device() && StepGraph::possible(runtime)) {
-    graph_ = std::make_unique<StepGraph>([this] { enqueue(); });
+  if (slices == 1 && task.data_on_device() && DeviceGraph::possible(runtime)) {
+    graph_ = std::make_unique<DeviceGraph>([this] { enqueue(); });
   }
 }
 

@@ -4,10 +4,10 @@
 #include <memory>
 #include <utility>
 
+#include "propagator/core/device_graph.h"
 #include "propagator/train/flat_parameters.h"
 #include "propagator/train/slice_draws.h"
 #include "propagator/train/slices.h"
-#include "propagator/train/step_graph.h"
 #include "propagator/train/trainable.h"
 
 namespace propagator::train {
@@ -79,7 +79,7 @@ class LossGradient {
   Runtime runtime_;
   std::vector<std::string> names_;
   torch::Tensor values_;
-  std::unique_ptr<StepGraph> graph_;
+  std::unique_ptr<DeviceGraph> graph_;
 };
 
 }  // namespace propagator::train

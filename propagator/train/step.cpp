@@ -26,7 +26,7 @@ Step::Step(Trainable& task, std::shared_ptr<torch::nn::Module> model,
       gradient_(task, std::move(model), parameters_, positions_.unbind(),
                 options.slices, runtime) {
   if (gradient_.is_graph()) {
-    update_graph_ = std::make_unique<StepGraph>([this] { update(); });
+    update_graph_ = std::make_unique<DeviceGraph>([this] { update(); });
   }
 }
 

@@ -50,7 +50,7 @@ class Step {
   torch::Tensor positions_;  // (accumulate, batch), where the data are
   LossGradient gradient_;
   torch::Tensor norm_;  // of the gradient, always in the same place
-  std::unique_ptr<StepGraph> update_graph_;
+  std::unique_ptr<DeviceGraph> update_graph_;
 };
 
 }  // namespace propagator::train

@@ -4,6 +4,7 @@
 #include "propagator/core/progress.h"
 #include "propagator/data/named_table.h"
 #include "propagator/tasks/forecast/fields/field_forecast.h"
+#include "propagator/tasks/forecast/fields/replayed_rollout.h"
 #include "propagator/tasks/joins_cases.h"
 #include "propagator/tasks/writes_answers.h"
 
@@ -22,6 +23,7 @@ class FieldSurrogate : public Surrogate,
                  std::vector<std::string> constants, const Runtime& runtime)
       : model_(std::move(model)),
         forecaster_(models::as_field_forecaster(*model_)),
+        rollout_(forecaster_, runtime),
         steps_(steps),
         batch_(batch),
         parameters_(std::move(parameters)),
@@ -106,7 +108,7 @@ class FieldSurrogate : public Surrogate,
       const int64_t count = std::min(batch_, cases - n);
       const auto known =
           given.narrow(0, n, count).narrow(1, 0, first).to(runtime_.options());
-      const auto answer = forecaster_.rollout(
+      const auto answer = rollout_(
           known, told.part(n, count), steps_,
           [&](int64_t frame) { progress.update(n * steps_ + frame * count); });
       if (!torch::isfinite(answer).all().item<bool>()) {
@@ -198,6 +200,7 @@ class FieldSurrogate : public Surrogate,
 
   std::shared_ptr<torch::nn::Module> model_;
   models::FieldForecaster& forecaster_;
+  mutable ReplayedRollout rollout_;
   int64_t steps_, batch_;
   std::vector<std::string> parameters_, constants_;
   Runtime runtime_;
