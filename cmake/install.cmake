@@ -14,6 +14,11 @@ install(TARGETS propagator_c EXPORT propagatorCTargets
         LIBRARY COMPONENT library NAMELINK_COMPONENT dev)
 install(TARGETS propagator_program DESTINATION ${CMAKE_INSTALL_BINDIR}
         COMPONENT program)
+# Beside bin and under this name, whatever CMAKE_INSTALL_LIBEXECDIR says: there
+# the start looks for it.
+install(TARGETS propagator_main DESTINATION libexec COMPONENT program)
+install(FILES ${PROJECT_BINARY_DIR}/libexec/propagator.answers
+        DESTINATION libexec COMPONENT program)
 install(DIRECTORY ${PROJECT_SOURCE_DIR}/propagator
         DESTINATION ${CMAKE_INSTALL_INCLUDEDIR} COMPONENT dev
         FILES_MATCHING PATTERN "*.h" PATTERN "*.f90"
@@ -34,7 +39,7 @@ install(DIRECTORY ${PROJECT_SOURCE_DIR}/docs
 set(MANUAL ${PROJECT_BINARY_DIR}/manual)
 install(CODE "
   foreach(what man bash zsh)
-    execute_process(COMMAND $<TARGET_FILE:propagator_program> manual \${what}
+    execute_process(COMMAND $<TARGET_FILE:propagator_main> manual \${what}
                     OUTPUT_FILE ${MANUAL}/\${what} COMMAND_ERROR_IS_FATAL ANY)
   endforeach()" COMPONENT program)
 file(MAKE_DIRECTORY ${MANUAL})

@@ -34,6 +34,8 @@ void add_data(CLI::App& app, Action& action);
 void add_check(CLI::App& app, Action& action);
 void add_info(CLI::App& app, Action& action);
 void add_list(CLI::App& app, Action& action);
+// What it prints.
+std::string listed(bool as_json);
 void add_manual(CLI::App& app, Action& action);
 
 // The options that several verbs share; each is short for a -s override, but

@@ -1,4 +1,4 @@
-#include "propagator/cli/launched_ranks.h"
+#include "propagator/cli/launched_count.h"
 
 #include <cstdlib>
 

@@ -14,8 +14,4 @@ bool has_mpi();
 // work together. When they go, each waits for the others.
 std::unique_ptr<Ranks> launched_ranks();
 
-// How many processes the launcher of this one says that it has started; 1 if
-// there is none.
-int launched_count();
-
 }  // namespace propagator::cli

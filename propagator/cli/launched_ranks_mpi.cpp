@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <numeric>
 
+#include "propagator/cli/launched_count.h"
 #include "propagator/cli/launched_ranks.h"
 #include "propagator/core/error.h"
 

@@ -1,5 +1,6 @@
 #include <fmt/format.h>
 
+#include "propagator/cli/launched_count.h"
 #include "propagator/cli/launched_ranks.h"
 #include "propagator/core/error.h"
 

@@ -2,20 +2,12 @@
 
 #include "propagator/bench/bench.h"
 #include "propagator/cli/commands.h"
-#include "propagator/core/files.h"
 #include "propagator/data/simulator.h"
-#include "propagator/run/configurations.h"
+#include "propagator/run/known_files.h"
 #include "propagator/tasks/registry.h"
 
 namespace propagator::cli {
 namespace {
-
-// The first comment line of a configuration says what it is.
-std::string first_comment(const fs::path& file) {
-  const auto text = read_file(file);
-  if (!text.starts_with("# ")) return "";
-  return text.substr(2, text.find('\n') - 2);
-}
 
 // What stands under one heading.
 struct Part {
@@ -24,15 +16,16 @@ struct Part {
 };
 
 std::vector<Part> all_parts() {
-  const auto commented = [](const std::map<std::string, fs::path>& files,
-                            bool simulated = false) {
-    std::vector<std::pair<std::string, std::string>> entries;
-    for (const auto& [name, path] : files) {
-      if (name.starts_with("data/") != simulated) continue;
-      entries.emplace_back(name, first_comment(path));
-    }
-    return entries;
-  };
+  const auto commented =
+      [](const std::map<std::string, std::filesystem::path>& files,
+         bool simulated = false) {
+        std::vector<std::pair<std::string, std::string>> entries;
+        for (const auto& [name, path] : files) {
+          if (name.starts_with("data/") != simulated) continue;
+          entries.emplace_back(name, run::first_comment(path));
+        }
+        return entries;
+      };
   std::vector<Part> parts{{"/tasks", "Tasks", {}}};
   for (const auto& [name, task] : tasks::all_tasks()) {
     parts[0].entries.emplace_back(name, task.help);
@@ -58,25 +51,21 @@ std::vector<Part> all_parts() {
   return parts;
 }
 
-int show_all(bool as_json) {
+}  // namespace
+
+std::string listed(bool as_json) {
   nlohmann::json all;
-  const char* gap = "";
+  std::string text;
   for (const auto& [key, heading, entries] : all_parts()) {
     auto& part = all[nlohmann::json::json_pointer(key)];
-    if (!as_json) fmt::print("{}{}\n", std::exchange(gap, "\n"), heading);
+    text += fmt::format("{}{}\n", text.empty() ? "" : "\n", heading);
     for (const auto& [name, help] : entries) {
-      if (as_json) {
-        part.push_back({{"name", name}, {"help", help}});
-      } else {
-        fmt::print("  {:<38} {}\n", name, help);
-      }
+      part.push_back({{"name", name}, {"help", help}});
+      text += fmt::format("  {:<38} {}\n", name, help);
     }
   }
-  if (as_json) fmt::print("{}\n", all.dump(2));
-  return 0;
+  return as_json ? all.dump(2) + "\n" : text;
 }
-
-}  // namespace
 
 void add_list(CLI::App& app, Action& action) {
   const auto json = std::make_shared<bool>(false);
@@ -84,8 +73,12 @@ void add_list(CLI::App& app, Action& action) {
       "list",
       "Tasks, models, simulators, configurations and benchmarks there are");
   verb->add_flag("--json", *json, "Print names and help as JSON");
-  verb->callback(
-      [json, &action] { action = [json] { return show_all(*json); }; });
+  verb->callback([json, &action] {
+    action = [json] {
+      fmt::print("{}", listed(*json));
+      return 0;
+    };
+  });
 }
 
 }  // namespace propagator::cli

@@ -1,6 +1,10 @@
 #include <fmt/ranges.h>
 
+#include <iterator>
+#include <sstream>
+
 #include "propagator/cli/commands.h"
+#include "propagator/cli/written_answers.h"
 #include "propagator/core/version.h"
 
 namespace propagator::cli {
@@ -159,15 +163,46 @@ fi
 )");
 }
 
+std::string help_of(const Command& command) {
+  const auto name = fmt::format(
+      "{}{}{}", "propagator", command.words.empty() ? "" : " ", command.words);
+  return command.app->get_formatter()->make_help(command.app, name,
+                                                 CLI::AppFormatMode::Normal);
+}
+
+void print_answer(std::vector<std::string> words, const std::string& last,
+                  const std::string& text) {
+  words.push_back(last);
+  fmt::print("{}{}", answer_heading(words), text);
+}
+
+void print_answers(const CLI::App& program) {
+  fmt::print("{}{}", answer_heading({}), listed_files());
+  for (const auto& command : all_commands(program)) {
+    std::istringstream stream(command.words);
+    const std::vector<std::string> words{
+        std::istream_iterator<std::string>(stream), {}};
+    for (const char* last : {"-h", "--help"}) {
+      print_answer(words, last, help_of(command));
+    }
+  }
+  print_answer({}, "--version", program.version() + "\n");
+  print_answer({}, "list", listed(false));
+  print_answer({"list"}, "--json", listed(true));
+}
+
 }  // namespace
 
 void add_manual(CLI::App& app, Action& action) {
   const auto what = std::make_shared<std::string>();
   auto* verb = app.add_subcommand(
       "manual", "Print the manual page, or completion of a shell's line");
-  verb->add_option("what", *what, "man, bash or zsh")
+  verb->add_option(
+          "what", *what,
+          "man, bash or zsh; answers: what help and lists print, which "
+          "the program's start reads")
       ->required()
-      ->check(CLI::IsMember({"man", "bash", "zsh"}));
+      ->check(CLI::IsMember({"man", "bash", "zsh", "answers"}));
   verb->footer(
       "Made of the program's own options.\n"
       "Examples:\n"
@@ -179,6 +214,7 @@ void add_manual(CLI::App& app, Action& action) {
       if (*what == "man") print_man_page(app);
       if (*what == "bash") print_bash(app);
       if (*what == "zsh") print_zsh(app);
+      if (*what == "answers") print_answers(app);
       return 0;
     };
   });

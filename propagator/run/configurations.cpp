@@ -7,38 +7,9 @@
 #include "propagator/core/error.h"
 #include "propagator/core/files.h"
 #include "propagator/data/fields/field_source.h"
+#include "propagator/run/known_files.h"
 
 namespace propagator::run {
-namespace {
-
-// The YAML files of a folder that comes with the program, by name.
-std::map<std::string, fs::path> files_of(const std::string& folder_name) {
-  std::vector<fs::path> folders{folder_name};
-  std::error_code error;
-  const auto program = fs::read_symlink("/proc/self/exe", error);
-  if (!error) {
-    const auto prefix = program.parent_path().parent_path();
-    // Installed: prefix/bin and prefix/share; in a build: build/bin.
-    folders.push_back(prefix / "share/propagator" / folder_name);
-    folders.push_back(prefix.parent_path() / folder_name);
-  }
-  std::map<std::string, fs::path> configs;
-  for (const auto& folder : folders) {
-    for (const auto& entry : fs::recursive_directory_iterator(folder, error)) {
-      if (entry.path().extension() != ".yaml") continue;
-      auto name = fs::relative(entry.path(), folder);
-      configs.try_emplace(name.replace_extension().string(), entry.path());
-    }
-  }
-  return configs;
-}
-
-}  // namespace
-
-std::map<std::string, fs::path> known_configs() { return files_of("configs"); }
-std::map<std::string, fs::path> known_problems() {
-  return files_of("problems");
-}
 
 std::string present_config_name(const std::string& name) {
   constexpr std::pair<std::string_view, std::string_view> kFormer[] = {

@@ -1,17 +1,11 @@
 #pragma once
 
 #include <filesystem>
-#include <map>
 #include <string>
 
 #include "propagator/core/config.h"
 
 namespace propagator::run {
-
-// The configurations that come with the program or lie in ./configs, by name
-// (forecast/quick), and the problems (wave).
-std::map<std::string, std::filesystem::path> known_configs();
-std::map<std::string, std::filesystem::path> known_problems();
 
 // The name of a configuration that may be given by its former one.
 std::string present_config_name(const std::string& name);

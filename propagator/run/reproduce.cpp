@@ -11,6 +11,7 @@
 #include "propagator/core/version.h"
 #include "propagator/report/gnuplot.h"
 #include "propagator/run/configurations.h"
+#include "propagator/run/known_files.h"
 #include "propagator/run/train.h"
 #include "propagator/tasks/drawing.h"
 #include "propagator/train/history.h"

@@ -11,6 +11,7 @@
 #include "propagator/core/stopwatch.h"
 #include "propagator/core/version.h"
 #include "propagator/run/configurations.h"
+#include "propagator/run/known_files.h"
 
 namespace propagator::run {
 namespace {

@@ -1,0 +1,17 @@
+#pragma once
+
+#include <filesystem>
+#include <map>
+#include <string>
+
+namespace propagator::run {
+
+// The configurations that come with the program or lie in ./configs, by name
+// (forecast/quick), and the problems (wave).
+std::map<std::string, std::filesystem::path> known_configs();
+std::map<std::string, std::filesystem::path> known_problems();
+
+// What a configuration says that it is, in its first line; empty if nothing.
+std::string first_comment(const std::filesystem::path& file);
+
+}  // namespace propagator::run
