@@ -7,11 +7,11 @@ namespace propagator::report {
 namespace {
 
 // Some letters side by side, one empty column between them.
-struct Band {
+struct Letters {
   const char32_t* letters;
   const char* rows[kGlyphHeight];  // empty ones at the end may be left out
 };
-constexpr Band kBands[] = {
+constexpr Letters kLetters[] = {
     {U"0123456789",
      {" ###    #    ###   ###     #  #####   ##  #####  ###   ### ",
       "#   #  ##   #   # #   #   ##  #      #        # #   # #   #",
@@ -124,16 +124,16 @@ constexpr Band kBands[] = {
 
 constexpr Glyph kBox{31, 17, 17, 17, 17, 17, 31, 0, 0};
 
-std::map<char32_t, Glyph> read_bands() {
+std::map<char32_t, Glyph> read_letters() {
   std::map<char32_t, Glyph> font;
-  for (const Band& band : kBands) {
-    for (size_t r = 0; r < kGlyphHeight && band.rows[r] != nullptr; ++r) {
+  for (const Letters& some : kLetters) {
+    for (size_t r = 0; r < kGlyphHeight && some.rows[r] != nullptr; ++r) {
       size_t column = 0;
-      for (const char* dot = band.rows[r]; *dot != '\0'; ++dot, ++column) {
+      for (const char* dot = some.rows[r]; *dot != '\0'; ++dot, ++column) {
         const size_t letter = column / (kGlyphWidth + 1);
         const size_t bit = kGlyphWidth - 1 - column % (kGlyphWidth + 1);
         if (*dot == '#') {
-          font[band.letters[letter]][r] |= static_cast<uint8_t>(1 << bit);
+          font[some.letters[letter]][r] |= static_cast<uint8_t>(1 << bit);
         }
       }
     }
@@ -145,7 +145,7 @@ std::map<char32_t, Glyph> read_bands() {
 }  // namespace
 
 const Glyph& glyph(char32_t character) {
-  static const std::map<char32_t, Glyph> font = read_bands();
+  static const std::map<char32_t, Glyph> font = read_letters();
   const auto found = font.find(character);
   return found == font.end() ? kBox : found->second;
 }
