@@ -1,6 +1,7 @@
 #include "propagator/cli/launched_count.h"
 
 #include <cstdlib>
+#include <initializer_list>
 
 namespace propagator::cli {
 
