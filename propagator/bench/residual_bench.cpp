@@ -52,6 +52,7 @@ struct TokenProducts {
         return;
       }
       if (const auto* layer = module->as<torch::nn::Linear>()) {
+        if (!layer->weight.requires_grad()) continue;  // of a later slab
         linear += 2 * number(layer->weight.numel()) * (of_points ? 2 : 3);
         of_points = false;
       } else if (module->as<nn::WindowAttention>() != nullptr) {

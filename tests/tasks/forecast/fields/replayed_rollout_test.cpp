@@ -53,7 +53,7 @@ TEST_P(TasksReplayedRollout, IsTheRollout) {
   }
 }
 
-INSTANTIATE_TEST_SUITE_P(Nets, TasksReplayedRollout,
+INSTANTIATE_TEST_SUITE_P(Tasks, TasksReplayedRollout,
                          ::testing::Values("fno", "cnn", "unet", "conv_lstm",
                                            "space_time"));
 
