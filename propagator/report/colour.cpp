@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <nlohmann/json.hpp>
 #include <numbers>
 
 namespace propagator::report {
@@ -93,6 +94,18 @@ Rgb series_colour(size_t index) {
 std::string hex(Rgb colour) {
   return fmt::format("#{:02x}{:02x}{:02x}", colour.red, colour.green,
                      colour.blue);
+}
+
+std::string colour_maps() {
+  nlohmann::json maps{{"none", hex(kNoValue)}};
+  for (const auto& [name, scale] :
+       {std::pair{"sequential", Scale::kSequential},
+        std::pair{"diverging", Scale::kDiverging}}) {
+    for (const auto& colour : colour_map(scale)) {
+      maps[name].push_back(hex(colour));
+    }
+  }
+  return maps.dump();
 }
 
 }  // namespace propagator::report

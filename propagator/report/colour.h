@@ -29,5 +29,7 @@ inline constexpr Rgb kNoValue{200, 200, 200};
 Rgb series_colour(size_t index);
 
 std::string hex(Rgb colour);  // "#0072b2"
+// Both maps and kNoValue, as a page's script reads them: JSON.
+std::string colour_maps();
 
 }  // namespace propagator::report

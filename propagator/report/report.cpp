@@ -99,18 +99,6 @@ json sensors_in(const std::vector<std::vector<NodePlace>>& frames) {
   return all;
 }
 
-std::string colour_maps() {
-  json maps{{"none", hex(kNoValue)}};
-  for (const auto& [name, scale] :
-       {std::pair{"sequential", Scale::kSequential},
-        std::pair{"diverging", Scale::kDiverging}}) {
-    for (const auto& colour : colour_map(scale)) {
-      maps[name].push_back(hex(colour));
-    }
-  }
-  return maps.dump();
-}
-
 }  // namespace
 
 Report::Report(fs::path folder, std::string file, std::string title,
@@ -392,9 +380,10 @@ fs::path Report::write() {
           "<nav>\n{3}</nav>\n<main>\n{4}</main>\n"
           "<footer>Made by propagator.</footer>\n"
           "<script type=\"application/json\" id=\"colour-maps\">{5}</script>\n"
-          "<script>\n{6}</script>\n</body></html>\n",
+          "<script>\n(() => {{\n'use strict';\n{8}{6}}})();\n</script>\n"
+          "</body></html>\n",
           escaped(title_), kPageStyle, escaped(subtitle_), navigation, content,
-          colour_maps(), kPageScript, scale_properties()));
+          colour_maps(), kPageScript, scale_properties(), kPanelsScript));
   return page;
 }
 
