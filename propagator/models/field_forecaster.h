@@ -62,8 +62,10 @@ class FieldForecaster : public torch::nn::Module {
 
   void initialise(int64_t seed) { net_->initialise(seed); }
   const FrameShape& shape() const { return net_->shape(); }
-  // Of each channel.
+  // Of each channel, and of each number that cases are told.
+  const torch::Tensor& mean() const { return mean_; }
   const torch::Tensor& deviation() const { return deviation_; }
+  const torch::Tensor& parameter_mean() const { return parameter_mean_; }
   // What errors of so many answers are measured in, in training.
   torch::Tensor answer_scale(int64_t answers) const;
 

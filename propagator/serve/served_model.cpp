@@ -8,6 +8,7 @@
 #include "propagator/core/error.h"
 #include "propagator/core/files.h"
 #include "propagator/serve/datatype.h"
+#include "propagator/tasks/described.h"
 #include "propagator/tasks/guarded.h"
 #include "propagator/tasks/joins_cases.h"
 #include "propagator/tasks/writes_answers.h"
@@ -25,10 +26,15 @@ bool can_stand_in_url(const std::string& name) {
 nlohmann::json ports_as_json(const Ports& ports, torch::ScalarType type) {
   auto all = nlohmann::json::array();
   for (const auto& port : ports) {
+    nlohmann::json parameters{{"meaning", port.meaning}};
+    if (port.range) {
+      parameters["low"] = port.range->first;
+      parameters["high"] = port.range->second;
+    }
     all.push_back({{"name", port.name},
                    {"datatype", name_of(datatype_of(type))},
                    {"shape", port.shape},
-                   {"parameters", {{"meaning", port.meaning}}}});
+                   {"parameters", parameters}});
   }
   return all;
 }
@@ -80,12 +86,15 @@ bool ServedModel::has_guard() const {
 }
 
 nlohmann::json ServedModel::metadata() const {
+  nlohmann::json parameters{{"guard", has_guard()}};
+  const auto* described = dynamic_cast<const tasks::Described*>(&surrogate_);
+  if (described != nullptr) parameters["details"] = described->details();
   return {{"name", name_},
           {"versions", {version()}},
           {"platform", "propagator_" + run_->experiment().run().task},
           {"inputs", ports_as_json(inputs_, type_)},
           {"outputs", ports_as_json(outputs_, type_)},
-          {"parameters", {{"guard", has_guard()}}}};
+          {"parameters", parameters}};
 }
 
 void ServedModel::expect_answer_within(const NamedTensors& inputs,

@@ -1,6 +1,8 @@
 #pragma once
 
+#include <optional>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "propagator/train/trainable.h"
@@ -21,6 +23,8 @@ class Surrogate {
     std::string name;
     std::vector<int64_t> shape;
     std::string meaning;
+    // From where to where it was trained, if that is known.
+    std::optional<std::pair<double, double>> range = {};
   };
   virtual std::vector<Port> inputs() const = 0;
   virtual std::vector<Port> outputs() const = 0;

@@ -12,6 +12,8 @@ class PlateGuard {
  public:
   explicit PlateGuard(const physics::HeatPlateOptions& plate) : plate_(plate) {}
 
+  const physics::HeatPlateOptions& plate() const { return plate_; }
+
   // `first`: the frames that the model has seen (N, V, R, C); `answer` (N, T,
   // R, C) continues them; `alpha` (N), undefined if the model does not take it.
   //

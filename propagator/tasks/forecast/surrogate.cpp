@@ -5,6 +5,7 @@
 #include "propagator/core/error.h"
 #include "propagator/core/progress.h"
 #include "propagator/data/named_table.h"
+#include "propagator/tasks/described.h"
 #include "propagator/tasks/forecast/forecast.h"
 #include "propagator/tasks/forecast/plate_guard.h"
 #include "propagator/tasks/joins_cases.h"
@@ -19,7 +20,8 @@ using torch::Tensor;
 class ForecastSurrogate : public Surrogate,
                           public WritesAnswers,
                           public JoinsCases,
-                          public Guarded {
+                          public Guarded,
+                          public Described {
  public:
   ForecastSurrogate(std::shared_ptr<torch::nn::Module> model,
                     const models::FieldShape& shape, int64_t batch,
@@ -45,11 +47,17 @@ class ForecastSurrogate : public Surrogate,
   }
 
   std::vector<Port> inputs() const override {
-    return with_alpha({"fields",
-                       {-1, -1, shape_.rows, shape_.cols},
-                       fmt::format("cases and their first {} frames or more",
-                                   forecaster_.visible())},
-                      "diffusivity of each case");
+    auto ports =
+        with_alpha({"fields",
+                    {-1, -1, shape_.rows, shape_.cols},
+                    fmt::format("cases and their first {} frames or more",
+                                forecaster_.visible())},
+                   "diffusivity of each case");
+    if (!guard_) return ports;
+    const auto& plate = guard_->plate();
+    ports[0].range = {0, 1};
+    if (uses_alpha_) ports[1].range = {plate.alpha_min, plate.alpha_max};
+    return ports;
   }
   std::vector<Port> outputs() const override { return outputs_; }
 
@@ -102,6 +110,21 @@ class ForecastSurrogate : public Surrogate,
     return guard_->guard(
         inputs.at("fields").narrow(1, 0, forecaster_.visible()),
         uses_alpha_ ? inputs.at("alpha") : Tensor(), answers.at("fields"));
+  }
+
+  // One step of the simulator adds alpha dt / dx^2 of the second difference.
+  nlohmann::json details() const override {
+    nlohmann::json all{{"given", forecaster_.visible()}};
+    if (!guard_) return all;
+    const auto& plate = guard_->plate();
+    all["dx"] = plate.dx();
+    all["dy"] = plate.dy();
+    if (plate.time_step == physics::TimeStep::kFixed) {
+      all["dt"] = plate.step(plate.alpha_max);
+    } else {
+      all["alpha_dt"] = plate.alpha_max * plate.step(plate.alpha_max);
+    }
+    return all;
   }
 
  private:

@@ -2,6 +2,7 @@
 
 #include "propagator/core/error.h"
 #include "propagator/data/named_table.h"
+#include "propagator/tasks/described.h"
 #include "propagator/tasks/locate/event_table.h"
 #include "propagator/tasks/locate/locate.h"
 
@@ -11,15 +12,16 @@ namespace {
 constexpr const char* kAxes[] = {"x", "y", "z"};
 
 // Locates events from a list of their hits.
-class LocateSurrogate : public Surrogate {
+class LocateSurrogate : public Surrogate, public Described {
  public:
   LocateSurrogate(std::shared_ptr<torch::nn::Module> model,
-                  const EventLayout& layout, bool has_uncertainty,
-                  int64_t batch, const Runtime& runtime)
+                  const physics::Detector& detector, bool by_place,
+                  bool has_uncertainty, int64_t batch, const Runtime& runtime)
       : model_(std::move(model)),
         locator_(models::as_locator(*model_)),
-        layout_(layout),
-        sensors_(layout.positions.to(runtime.options())),
+        detector_(detector),
+        layout_(layout_of(detector, by_place)),
+        sensors_(layout_.positions.to(runtime.options())),
         has_uncertainty_(has_uncertainty),
         batch_(batch),
         runtime_(runtime) {
@@ -72,9 +74,28 @@ class LocateSurrogate : public Surrogate {
     return answers;
   }
 
+  nlohmann::json details() const override {
+    const auto place = [](const torch::Tensor& row) {
+      const auto at = row.to(torch::kFloat64).contiguous();
+      return std::vector<double>(at.data_ptr<double>(),
+                                 at.data_ptr<double>() + at.numel());
+    };
+    auto sensors = nlohmann::json::array();
+    for (int64_t s = 0; s < detector_.sensors(); ++s) {
+      sensors.push_back(place(detector_.positions()[s]));
+    }
+    return {{"sensors", sensors},
+            {"centre", detector_.volume().centre()},
+            {"half", detector_.volume().half()},
+            {"trigger", layout_.trigger},
+            {"light_speed", detector_.light_speed()},
+            {"light_at_1_m", detector_.light_at_unit()}};
+  }
+
  private:
   std::shared_ptr<torch::nn::Module> model_;
   models::Locator& locator_;
+  physics::Detector detector_;
   EventLayout layout_;
   torch::Tensor sensors_;  // (S, 3)
   bool has_uncertainty_;
@@ -87,7 +108,7 @@ class LocateSurrogate : public Surrogate {
 std::unique_ptr<Surrogate> Locate::surrogate(
     std::shared_ptr<torch::nn::Module> model, const Runtime& runtime) const {
   return std::make_unique<LocateSurrogate>(
-      std::move(model), layout_of(detector(), by_place()),
+      std::move(model), detector(), by_place(),
       model_options_->has_uncertainty(), eval_options_.batch, runtime);
 }
 

@@ -55,8 +55,11 @@ class SolveSurrogate : public Surrogate, public JoinsCases, public Guarded {
 
   std::vector<Port> inputs() const override {
     std::vector<Port> ports;
-    for (const auto& name : variables_) {
-      ports.push_back({name, {-1}, "of each point; grids of any shape too"});
+    for (size_t d = 0; d < variables_.size(); ++d) {
+      ports.push_back({variables_[d],
+                       {-1},
+                       "of each point; grids of any shape too",
+                       std::pair{box_.low[d], box_.high[d]}});
     }
     return ports;
   }

@@ -3,6 +3,7 @@
 #include "propagator/core/error.h"
 #include "propagator/core/progress.h"
 #include "propagator/data/named_table.h"
+#include "propagator/tasks/described.h"
 #include "propagator/tasks/forecast/fields/field_forecast.h"
 #include "propagator/tasks/forecast/fields/replayed_rollout.h"
 #include "propagator/tasks/joins_cases.h"
@@ -16,14 +17,17 @@ using torch::Tensor;
 // Continues fields from their first frames by as many as cases of training had.
 class FieldSurrogate : public Surrogate,
                        public WritesAnswers,
-                       public JoinsCases {
+                       public JoinsCases,
+                       public Described {
  public:
-  FieldSurrogate(std::shared_ptr<torch::nn::Module> model, int64_t steps,
-                 int64_t batch, std::vector<std::string> parameters,
+  FieldSurrogate(std::shared_ptr<torch::nn::Module> model,
+                 const data::FieldLayout& layout, int64_t steps, int64_t batch,
+                 std::vector<std::string> parameters,
                  std::vector<std::string> constants, const Runtime& runtime)
       : model_(std::move(model)),
         forecaster_(models::as_field_forecaster(*model_)),
         rollout_(forecaster_, runtime),
+        layout_(layout),
         steps_(steps),
         batch_(batch),
         parameters_(std::move(parameters)),
@@ -91,7 +95,30 @@ class FieldSurrogate : public Surrogate,
     if (fields.defined()) forecast(given, told, fields);
   }
 
+  // Fields of training: their frames, their axes, and of what size they are.
+  nlohmann::json details() const override {
+    auto axes = nlohmann::json::array();
+    for (const auto& axis : layout_.axes) {
+      if (!axis.at.defined()) continue;
+      axes.push_back({{"name", axis.name},
+                      {"nodes", axis.at.size(0)},
+                      {"first", axis.at[0].item<double>()},
+                      {"last", axis.at[-1].item<double>()}});
+    }
+    return {{"given", forecaster_.shape().given},
+            {"axes", axes},
+            {"channels", layout_.channels},
+            {"mean", numbers_in(forecaster_.mean())},
+            {"deviation", numbers_in(forecaster_.deviation())},
+            {"parameter_mean", numbers_in(forecaster_.parameter_mean())}};
+  }
+
  private:
+  static std::vector<double> numbers_in(const Tensor& values) {
+    const auto all = values.to(torch::kCPU, torch::kFloat64).contiguous();
+    return {all.data_ptr<double>(), all.data_ptr<double>() + all.numel()};
+  }
+
   std::vector<int64_t> shape_of_answer(const NamedTensors& inputs) const {
     const auto& given = data::tensor_named(inputs, "fields");
     expect_frames(given);
@@ -201,6 +228,7 @@ class FieldSurrogate : public Surrogate,
   std::shared_ptr<torch::nn::Module> model_;
   models::FieldForecaster& forecaster_;
   mutable ReplayedRollout rollout_;
+  data::FieldLayout layout_;  // of training, as far as it is known here
   int64_t steps_, batch_;
   std::vector<std::string> parameters_, constants_;
   Runtime runtime_;
@@ -211,7 +239,7 @@ class FieldSurrogate : public Surrogate,
 std::unique_ptr<Surrogate> FieldForecast::surrogate(
     std::shared_ptr<torch::nn::Module> model, const Runtime& runtime) const {
   return std::make_unique<FieldSurrogate>(
-      std::move(model), eval_options_.steps, eval_options_.batch,
+      std::move(model), layout_, eval_options_.steps, eval_options_.batch,
       data_options_.told(), data_options_.constants(), runtime);
 }
 
