@@ -79,7 +79,8 @@ void add_serve(CLI::App& app, Action& action) {
       "serve", "Answer requests to runs over HTTP, on this machine");
   verb->footer(
       "Open Inference Protocol, version 2, with binary tensors. Prints its "
-      "address;\nSIGINT or SIGTERM ends it when all that has come is "
+      "address,\nwhich in a browser is a page to try the models by hand. "
+      "SIGINT or SIGTERM ends\nit when all that has come is "
       "answered.\n\nExamples:\n"
       "  propagator serve runs/demo\n"
       "  propagator serve runs/quick fine=runs/wide --port 0 --batch 1\n"

@@ -6,6 +6,7 @@
 
 #include "propagator/core/plain_text.h"
 #include "propagator/core/version.h"
+#include "propagator/serve/page.h"
 
 namespace propagator::serve {
 namespace {
@@ -55,9 +56,10 @@ Service::Service(Models models, const Options& options)
 
 void Service::admit(const RequestHead& head) const {
   // Who watches over the server need not know the key, nor can a browser send
-  // it when it asks for permission.
+  // it when it asks for permission or for the page, which asks for the key.
+  const auto parts = parts_of(head.target);
   const bool is_open =
-      head.method == "OPTIONS" || has_public_health(parts_of(head.target));
+      head.method == "OPTIONS" || parts.empty() || has_public_health(parts);
   access_.check(head, /*needs_key=*/!is_open);
   const auto route = route_of(head);
   if (head.method == "OPTIONS") return;
@@ -91,7 +93,7 @@ void Service::answer(Request request, Reply reply) {
 Service::Route Service::route_of(const RequestHead& head) const {
   const auto parts = parts_of(head.target);
   if (parts.empty() && head.target.starts_with('/'))
-    return {Subject::kIndex, nullptr};
+    return {Subject::kPage, nullptr};
   if (parts.size() == 1 && parts[0] == "metrics") {
     return {Subject::kMetrics, nullptr};
   }
@@ -101,10 +103,13 @@ Service::Route Service::route_of(const RequestHead& head) const {
       if (parts[2] == "live") return {Subject::kLive, nullptr};
       if (parts[2] == "ready") return {Subject::kReady, nullptr};
     }
-    if (parts.size() > 2 && parts[1] == "models") return route_of_model(parts);
+    if (parts[1] == "models" && parts.size() == 2) {
+      return {Subject::kModels, nullptr};
+    }
+    if (parts[1] == "models") return route_of_model(parts);
   }
   throw not_found(fmt::format("there is nothing at {}", head.target),
-                  "GET / lists what there is");
+                  "GET /v2/models lists the models");
 }
 
 // v2, models, NAME, perhaps versions and VERSION, and what is asked of it.
@@ -155,27 +160,21 @@ Response Service::describe(const Route& route) const {
     case Subject::kMetrics:
       return {.content_type = "text/plain; version=0.0.4",
               .body = metrics_.text()};
+    case Subject::kModels:
+      return as_json(model_names());
     case Subject::kModel:
       return as_json(route.model->metadata());
     case Subject::kModelReady:
       return as_json({{"name", route.model->name()}, {"ready", true}});
     default:
-      return as_json(index());
+      return page();
   }
 }
 
-nlohmann::json Service::index() const {
-  nlohmann::json paths{"/v2", "/v2/health/live", "/v2/health/ready",
-                       "/metrics"};
-  for (const auto& model : models_) {
-    const auto path = "/v2/models/" + model->name();
-    paths.push_back(path);
-    paths.push_back(path + "/ready");
-    paths.push_back(path + "/infer");
-  }
-  return {{"server", "propagator"},
-          {"protocol", "Open Inference Protocol, version 2"},
-          {"paths", paths}};
+nlohmann::json Service::model_names() const {
+  auto names = nlohmann::json::array();
+  for (const auto& model : models_) names.push_back(model->name());
+  return {{"models", names}};
 }
 
 void Service::infer(const std::shared_ptr<const ServedModel>& model,

@@ -27,11 +27,12 @@ class Service : public Handler {
  private:
   // What a path asks for.
   enum class Subject {
-    kIndex,
+    kPage,
     kServer,
     kLive,
     kReady,
     kMetrics,
+    kModels,
     kModel,
     kModelReady,
     kInfer
@@ -43,7 +44,7 @@ class Service : public Handler {
   Route route_of(const RequestHead& head) const;
   Route route_of_model(const std::vector<std::string_view>& parts) const;
   Response describe(const Route& route) const;
-  nlohmann::json index() const;
+  nlohmann::json model_names() const;
   void infer(const std::shared_ptr<const ServedModel>& model,
              const Request& request, const Reply& reply);
 

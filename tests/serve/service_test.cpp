@@ -21,7 +21,9 @@ Response posted(const std::string& target, const std::string& body,
 }
 
 TEST(ServeService, SaysWhatItHas) {
-  EXPECT_EQ(json_of(got("/")).at("server"), "propagator");
+  EXPECT_TRUE(got("/").body.starts_with("<!doctype html>"));
+  EXPECT_EQ(json_of(got("/v2/models")).at("models"),
+            nlohmann::json({"plate", "pde"}));
   EXPECT_EQ(json_of(got("/v2")).at("name"), "propagator");
   EXPECT_EQ(json_of(got("/v2")).at("extensions")[0], "binary_tensor_data");
   EXPECT_EQ(got("/v2/health/live").status, 200);
@@ -44,7 +46,7 @@ TEST(ServeService, SaysWhatItHas) {
 
 TEST(ServeService, NamesWhatIsNotThere) {
   for (const char* target :
-       {"/v1", "/v2/models", "/v2/models/none", "/v2/models/plate/versions/1",
+       {"/v1", "/v2/none", "/v2/models/none", "/v2/models/plate/versions/1",
         "/v2/models/plate/versions", "/v2/models/plate/stats",
         "/v2/models/plate/infer/more", "/v2/health/other", "/metrics/all", "*",
         "http://evil.example/v2/x"}) {
