@@ -6,7 +6,7 @@
 #include "propagator/core/error.h"
 #include "propagator/core/files.h"
 #include "propagator/core/log.h"
-#include "propagator/nn/init.h"
+#include "propagator/run/checked.h"
 #include "propagator/run/configurations.h"
 #include "propagator/run/simulation.h"
 #include "propagator/run/train.h"
@@ -32,44 +32,33 @@ json keys_of(const config::Schema& schema) {
   return keys;
 }
 
-// The numbers of a model, and of these those that are trained; a fine-tuning
-// whose patterns match nothing is found out.
-std::pair<int64_t, int64_t> parameters_of(const run::Experiment& experiment) {
-  const auto model = experiment.new_model();
-  const auto all = nn::parameter_count(*model);
-  const auto tuning = experiment.make_tuning(*model);
-  return {all, tuning ? tuning->parameters() : all};
-}
-
 void print_checked_json(const run::Experiment& experiment) {
-  const auto [parameters, trained] = parameters_of(experiment);
+  const auto checked = run::checked(experiment);
   json config;
   for (const auto& field : experiment.schema().fields()) {
     config[field.path] = field.get();
   }
-  const json checked{{"config", config},
-                     {"found", experiment.task().inspect()},
-                     {"warnings", experiment.remarks(std::nullopt)},
-                     {"parameters", parameters},
-                     {"trained_parameters", trained},
-                     {"config_sha256", experiment.hash()}};
-  fmt::print("{}\n", checked.dump(2));
+  const json all{{"config", config},
+                 {"found", checked.found},
+                 {"warnings", checked.warnings},
+                 {"parameters", checked.parameters},
+                 {"trained_parameters", checked.trained_parameters},
+                 {"config_sha256", experiment.hash()}};
+  fmt::print("{}\n", all.dump(2));
 }
 
 void print_checked(const run::Experiment& experiment, bool whole) {
-  const auto lines = experiment.task().inspect();
+  const auto checked = run::checked(experiment);
   if (whole) fmt::print("{}\n", experiment.yaml());
-  for (const auto& line : lines) fmt::print("# {}\n", line);
+  for (const auto& line : checked.found) fmt::print("# {}\n", line);
   std::fflush(stdout);  // what follows goes to standard error
-  for (const auto& remark : experiment.remarks(std::nullopt)) {
-    log::warn("{}", remark);
-  }
-  const auto [parameters, trained] = parameters_of(experiment);
-  fmt::print("# good: {} parameters{}, config sha256 {}\n", parameters,
-             experiment.tune().active()
-                 ? fmt::format(" ({} of this fine-tuning)", trained)
-                 : "",
-             experiment.hash().substr(0, 12));
+  for (const auto& remark : checked.warnings) log::warn("{}", remark);
+  fmt::print(
+      "# good: {} parameters{}, config sha256 {}\n", checked.parameters,
+      experiment.tune().active()
+          ? fmt::format(" ({} of this fine-tuning)", checked.trained_parameters)
+          : "",
+      experiment.hash().substr(0, 12));
 }
 
 struct CheckArguments {
@@ -112,7 +101,6 @@ void check_config(const CheckArguments& o, const std::string& what) {
   }
   run::runtime_for_training(experiment);
   run::with_memory_hint(experiment, [&] {
-    experiment.expect_metric();
     if (o.json) {
       print_checked_json(experiment);
     } else {

@@ -63,13 +63,16 @@ void Service::admit(const RequestHead& head) const {
   access_.check(head, /*needs_key=*/!is_open);
   const auto route = route_of(head);
   if (head.method == "OPTIONS") return;
-  const bool infers = route.subject == Subject::kInfer;
-  const char* method = infers ? "POST" : "GET";
-  if (head.method == method) return;
-  throw Refused(405,
-                fmt::format("expected {} for this path, got {}", method,
-                            plain_text(head.method)),
-                "", {{"Allow", method}});
+  const bool is_sent =
+      route.subject == Subject::kInfer || route.subject == Subject::kCheck;
+  const char* method = is_sent ? "POST" : "GET";
+  if (head.method != method) {
+    throw Refused(405,
+                  fmt::format("expected {} for this path, got {}", method,
+                              plain_text(head.method)),
+                  "", {{"Allow", method}});
+  }
+  if (route.subject == Subject::kCheck) ProblemCheck::expect_short(head);
 }
 
 void Service::answer(Request request, Reply reply) {
@@ -83,6 +86,9 @@ void Service::answer(Request request, Reply reply) {
       return permitted(access_.preflight(request.head));
     }
     const auto route = route_of(request.head);
+    if (route.subject == Subject::kCheck) {
+      return problem_check_.submit(std::move(request.body), permitted);
+    }
     if (route.subject != Subject::kInfer) return permitted(describe(route));
     infer(route.model, request, permitted);
   } catch (const std::exception& error) {
@@ -96,6 +102,9 @@ Service::Route Service::route_of(const RequestHead& head) const {
     return {Subject::kPage, nullptr};
   if (parts.size() == 1 && parts[0] == "metrics") {
     return {Subject::kMetrics, nullptr};
+  }
+  if (parts.size() == 1 && parts[0] == "check") {
+    return {Subject::kCheck, nullptr};
   }
   if (!parts.empty() && parts[0] == "v2") {
     if (parts.size() == 1) return {Subject::kServer, nullptr};

@@ -2,6 +2,7 @@
 
 #include "propagator/serve/access.h"
 #include "propagator/serve/batcher.h"
+#include "propagator/serve/problem_check.h"
 
 namespace propagator::serve {
 
@@ -28,6 +29,7 @@ class Service : public Handler {
   // What a path asks for.
   enum class Subject {
     kPage,
+    kCheck,
     kServer,
     kLive,
     kReady,
@@ -53,6 +55,7 @@ class Service : public Handler {
   Access access_;
   Metrics metrics_;
   Batcher batcher_;
+  ProblemCheck problem_check_;
 };
 
 }  // namespace propagator::serve

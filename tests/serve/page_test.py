@@ -87,7 +87,7 @@ class Page(unittest.TestCase):
     def open(self, name="", **options):
         browser = Browser(CHROMIUM, f"{self.server.url}/#{name}", **options)
         self.addCleanup(browser.__exit__)
-        browser.wait("document.querySelector('main h2')")
+        browser.wait("document.querySelector('#model h2')")
         return browser
 
     def opened(self, name, **options):
@@ -196,6 +196,20 @@ class Page(unittest.TestCase):
         self.assertIn("expected JSON", page.run(
             "document.querySelector('details [role=alert]:not([hidden])').textContent"))
 
+    def test_checks_a_problem(self):
+        page = self.open("rod")
+        said = "document.querySelector('#check .verdict:not([hidden])')?.textContent"
+        page.click("#check button")
+        page.wait(said)
+        self.assertRegex(page.run(said), r"^good: a network of \d+ parameters")
+        self.assertIn("u_tt", page.run("document.querySelector('#check pre').textContent"))
+        page.run("{const text = document.querySelector('#check textarea');"
+                 "text.value = text.value.replace('4*u_xx', '4*<img src=x>_xx')}")
+        page.click("#check button")
+        page.wait("document.querySelector('#check .verdict.bad')")
+        self.assertIn("problem:9:", page.run(said))
+        self.assertEqual(page.run("document.images.length"), 0)
+
     def test_fits_a_phone_and_the_dark(self):
         for name in RUNS:
             page = self.opened(name, width=360, height=740, touch=True, dark=True)
@@ -210,7 +224,7 @@ class Page(unittest.TestCase):
                 Browser(CHROMIUM, server.url) as page:
             shown = "document.querySelector('#key:not([hidden])')"
             page.wait(shown)
-            self.assertFalse(page.run("Boolean(document.querySelector('main h2'))"))
+            self.assertFalse(page.run("Boolean(document.querySelector('#model h2'))"))
             page.run(f"document.querySelector('#key input').value = '{KEY}'")
             page.click("#key button")
             page.wait(ANSWERED)
