@@ -64,7 +64,7 @@ struct Overrides {
 // What the verbs share that start a run.
 struct NewRun {
   std::string runs = "runs", name, from;
-  bool force = false, json = false;
+  bool force = false, watch = false, json = false;
   Overrides overrides;
 
   void add_to(CLI::App& verb);

@@ -1,5 +1,6 @@
 #include "propagator/cli/commands.h"
 #include "propagator/cli/results.h"
+#include "propagator/cli/watched.h"
 #include "propagator/run/train.h"
 
 namespace propagator::cli {
@@ -7,7 +8,7 @@ namespace propagator::cli {
 void add_resume(CLI::App& app, Action& action) {
   struct Options {
     std::string run, from;
-    bool json = false;
+    bool watch = false, json = false;
     Overrides overrides;
   };
   const auto o = std::make_shared<Options>();
@@ -21,16 +22,19 @@ void add_resume(CLI::App& app, Action& action) {
   verb->add_option("--from", o->from,
                    "A checkpoint of it (default: the newest); later ones are "
                    "given up");
+  verb->add_flag("--watch", o->watch, kWatchHelp);
   verb->add_flag("--json", o->json, "Print the result as JSON");
   o->overrides.add_to(*verb, Overrides::Subject::kRun);
   verb->callback([o, &action] {
     action = [o] {
-      return print_trained(run::resume(o->run,
-                                       {.from = o->from,
-                                        .change = o->overrides.change(),
-                                        .time_limit = o->overrides.seconds()},
-                                       observer()),
-                           o->json);
+      const run::ResumeOptions options{.from = o->from,
+                                       .change = o->overrides.change(),
+                                       .time_limit = o->overrides.seconds()};
+      const auto trained =
+          watched(o->watch, o->run, [&](Observer& its_observer) {
+            return run::resume(o->run, options, its_observer);
+          });
+      return print_trained(trained, o->json);
     };
   });
 }

@@ -1,6 +1,7 @@
 #include "propagator/run/train.h"
 #include "propagator/cli/commands.h"
 #include "propagator/cli/results.h"
+#include "propagator/cli/watched.h"
 #include "propagator/run/configurations.h"
 
 namespace propagator::cli {
@@ -12,6 +13,7 @@ void NewRun::add_to(CLI::App& verb) {
   verb.add_option("--from", from,
                   "Fine-tune: begin with the weights of this run or "
                   "model.safetensors (tune.from)");
+  verb.add_flag("--watch", watch, kWatchHelp);
   verb.add_flag("--json", json, "Print the result as JSON");
   overrides.add_to(verb, Overrides::Subject::kNewRun);
 }
@@ -27,7 +29,10 @@ int NewRun::train(config::Document document,
   run::Experiment experiment(document);
   if (const auto limit = overrides.seconds()) experiment.limit_time(*limit);
   const auto folder = std::filesystem::path(runs) / experiment.run().name;
-  return print_trained(run::train(experiment, folder, force, observer()), json);
+  const auto trained = watched(watch, folder, [&](Observer& its_observer) {
+    return run::train(experiment, folder, force, its_observer);
+  });
+  return print_trained(trained, json);
 }
 
 void add_train(CLI::App& app, Action& action) {

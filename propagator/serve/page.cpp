@@ -30,8 +30,7 @@ std::string source_of(std::string_view text) {
   return fmt::format("'sha256-{}'", base64(bytes));
 }
 
-Response made_page() {
-  std::string text = kPageText;
+Response made_of(std::string text) {
   fill(text, "{{style}}", report::kPageStyle);
   fill(text, "{{colours}}", report::colour_maps());
   fill(text, "{{panels}}", report::kPanelsScript);
@@ -51,7 +50,12 @@ Response made_page() {
 }  // namespace
 
 Response page() {
-  static const Response made = made_page();
+  static const Response made = made_of(kPageText);
+  return made;
+}
+
+Response watch_page() {
+  static const Response made = made_of(kWatchPageText);
   return made;
 }
 

@@ -5,7 +5,9 @@ $PROPAGATOR is the program."""
 import json
 import os
 import pathlib
+import re
 import shutil
+import signal
 import subprocess
 import sys
 import tempfile
@@ -209,6 +211,35 @@ class Page(unittest.TestCase):
         page.wait("document.querySelector('#check .verdict.bad')")
         self.assertIn("problem:9:", page.run(said))
         self.assertEqual(page.run("document.images.length"), 0)
+
+    def test_shows_a_training_while_it_lasts(self):
+        config, _ = RUNS["plate"]
+        with subprocess.Popen(
+                [PROGRAM, "train", str(config), "--runs", str(self.folder), "--name", "watched",
+                 "--threads", "1", "--device", "cpu", "--watch", "-s", "train.max_steps=100000"],
+                text=True, stdout=subprocess.PIPE, stderr=subprocess.PIPE) as training:
+            try:
+                url = next(found[0] for found in (re.search(r"http://127\.0\.0\.1:\d+", line)
+                                                  for line in training.stderr) if found)
+                with Browser(CHROMIUM, url, width=360, height=740, touch=True) as page:
+                    page.wait("document.querySelector('.legend')?.textContent"
+                              ".includes('validation ')")
+                    self.assertEqual(page.run("document.querySelector('h1').textContent"),
+                                     "watched")
+                    page.wait("/a second/.test(document.querySelector('#tiles').textContent)")
+                    tiles = page.run("document.querySelector('#tiles').textContent")
+                    self.assertRegex(tiles, r"step\d+ of 100000rate.*time left.*best validation")
+                    done = page.run("document.querySelector('progress').value")
+                    page.wait(f"document.querySelector('progress').value > {done}")
+                    self.assertLessEqual(
+                        page.run("document.documentElement.scrollWidth"), 360)
+                    self.assertEqual(page.complaints, [])
+                    training.send_signal(signal.SIGINT)
+                    training.communicate(timeout=60)
+                    self.assertEqual(training.returncode, 75)
+                    page.wait("/has ended/.test(document.querySelector('#state').textContent)")
+            finally:
+                training.kill()
 
     def test_fits_a_phone_and_the_dark(self):
         for name in RUNS:
