@@ -37,11 +37,11 @@ pg_tensor array(const std::string& name, const torch::Tensor& values) {
 // One case of every input; eight of what else may have any length.
 tasks::NamedTensors one_case(const tasks::Surrogate& surrogate) {
   tasks::NamedTensors inputs;
-  for (const auto& [name, shape, meaning] : surrogate.inputs()) {
-    auto sizes = shape;
+  for (const auto& port : surrogate.inputs()) {
+    auto sizes = port.shape;
     std::replace(sizes.begin() + 1, sizes.end(), int64_t{-1}, int64_t{8});
     if (sizes[0] < 0) sizes[0] = 1;
-    inputs[name] = torch::full(sizes, 0.5F);
+    inputs[port.name] = torch::full(sizes, 0.5F);
   }
   return inputs;
 }
