@@ -29,20 +29,15 @@ try:
 except ImportError:  # before PyTorch 2
     import functorch as func
 
-import common
+import burgers_problem as burgers
 from common_torch import MODES, closure_of, run, set_up
-
-WIDTH, LAYERS = 20, 3
-NU = 0.01 / math.pi
-CONDITION = 100  # the weight of boundary conditions
 
 
 def network():
-    layers, inputs = [], 2
-    for _ in range(LAYERS):
-        layers += [nn.Linear(inputs, WIDTH), nn.Tanh()]
-        inputs = WIDTH
-    return nn.Sequential(*layers, nn.Linear(WIDTH, 1)).double()
+    layers = []
+    for inputs, outputs in zip(burgers.WIDTHS, burgers.WIDTHS[1:]):
+        layers += [nn.Linear(inputs, outputs), nn.Tanh()]
+    return nn.Sequential(*layers[:-1]).double()
 
 
 def field(model, x, t):
@@ -72,39 +67,25 @@ def forward(model, x, t):
 
 
 def make_closure(args, model, compile_mode):
-    options = {"dtype": torch.float64, "device": args.device}
-    engine = torch.quasirandom.SobolEngine(2, scramble=True, seed=0)
-    inside = engine.draw(args.cases).to(**options)
-    x, t = 2 * inside[:, :1] - 1, inside[:, 1:].clone()
-    time = torch.linspace(0, 1, args.per_axis, **options)[:, None]
-    ends = [(torch.full_like(time, end), time) for end in (-1.0, 1.0)]
+    at = {name: [torch.from_numpy(a).to(args.device) for a in both]
+          for name, both in burgers.points(args.per_axis).items()}
     derivatives = nested if args.form == "published" else forward
 
     def loss():
-        u, u_x, u_t, u_xx = derivatives(model, x, t)
-        total = (u_t + u * u_x - NU * u_xx).square().mean()
-        for end in ends:
-            total = total + CONDITION * field(model, *end).square().mean()
-        return total
+        ends = [field(model, *at[name]) for name in ("left", "right")]
+        return burgers.loss(*derivatives(model, *at["inside"]), ends)
 
     return closure_of(args, model, loss, compile_mode)
 
 
 def main():
-    parser = common.make_parser(
-        __doc__, MODES,
-        {"published": "derivatives by gradients of gradients, as is usual",
-         "forward": "by jvp, and jvp of jvp"}, ("fp64",))
-    parser.add_argument("--per-axis", type=int, default=51,
-                        help="points are the square of that")
-    args = common.parse(parser)
-    args.cases = args.per_axis**2
+    args = burgers.arguments(__doc__, MODES)
     wait = set_up(args)
     model = network().to(args.device)
+    assert sum(p.numel() for p in model.parameters()) == burgers.PARAMETERS
     run(args, lambda mode: make_closure(args, model, mode), wait,
-        (5, 30) if args.on_cpu else (10, 100), args.cases,
-        per_axis=args.per_axis,
-        parameters=sum(p.numel() for p in model.parameters()))
+        burgers.plan(args), args.cases, per_axis=args.per_axis,
+        parameters=burgers.PARAMETERS)
 
 
 if __name__ == "__main__":

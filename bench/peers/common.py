@@ -3,6 +3,7 @@
 import argparse
 import contextlib
 import json
+import os
 import signal
 import sys
 import time
@@ -23,6 +24,8 @@ def make_parser(doc, modes, forms, precisions=("fp32", "tf32")):
     parser.add_argument("--precision", choices=precisions,
                         default=precisions[0])
     parser.add_argument("--device", default="cpu", help="cpu, cuda or cuda:N")
+    parser.add_argument("--threads", type=int, default=os.cpu_count(),
+                        help="of the CPU (default: %(default)s, all cores)")
     parser.add_argument("--repeats", type=int, default=0,
                         help="timed runs (default: what suits the device)")
     parser.add_argument("--limit", type=float, default=120,

@@ -13,6 +13,7 @@ MODES = ["eager", "graph", "compiled"]
 def set_up(args):
     """Device and precision; returns what waits for the device."""
     torch.manual_seed(0)
+    torch.set_num_threads(args.threads)  # the library may take one of two
     torch.set_float32_matmul_precision(
         "high" if args.precision == "tf32" else "highest")
     # The same choice of library as ours: see core/torch_compat.h.

@@ -13,6 +13,7 @@ A line for each step; the last line of stdout is JSON.
 """
 
 import argparse
+import os
 import json
 import math
 
@@ -53,6 +54,7 @@ def main():
     parser.add_argument("--seed", type=int, default=0)
     parser.add_argument("--device", default="cpu")
     parser.add_argument("--precision", choices=["fp32", "fp64"], default="fp32")
+    parser.add_argument("--threads", type=int, default=os.cpu_count())
     args = parser.parse_args()
     args.on_cpu = args.device == "cpu"
     set_up(args)
