@@ -1,8 +1,8 @@
 """Plates: every row, precisions, larger grids."""
 import subprocess
 
-from common import (PLACE, ROOT, band, fill, head, is_field, is_question, load, marks, place,
-                    read, second_test, seeds, spread)
+from common import (PLACE, ROOT, band, document_metric, fill, head, is_field, is_question,
+                    load, marks, place, read, second_test, seeds, spread)
 
 ORDER = 1
 # The configurations: name, plate, whether the paper has it.
@@ -32,15 +32,15 @@ def propagator_errors(result):
             f"{100 * learned['node_error'][-1]:.0f} %")
 
 
-def paper_metric(row):
-    """What the heat-plate paper's number is of. Files from before the total loss
-    was measured have that of block rows for an MSE."""
-    return "total loss" if "block" in row["row"] else "MSE"
+def leaks(result):
+    """Outputs that change with hidden inputs; older files have gradients."""
+    audit = result["leak_audit"]
+    return f"{audit['leaks']}{'' if 'paths' in audit else ' gradients'}"
 
 
 def with_paper(row, metric, value):
     """Ours, and behind it the paper's number, if it is of this metric."""
-    paper = row["document"] if paper_metric(row) == metric else None
+    paper = row["document"] if document_metric(row) == metric else None
     return (f"{value:.2e}" if value else "-") + (f" ({paper:.2e})" if paper else "")
 
 
@@ -60,7 +60,7 @@ def forecast_rows():
                f"| {with_paper(row, 'total loss', r.get('total_loss'))} "
                f"| {seeds(row)} | {spread(row)} | {second_test(row)} | {band(row)} "
                f"| {r['mse_hidden']:.2e} | {best:.2e} "
-               f"| {r['leak_audit']['leaks']} | {propagator_errors(r)} "
+               f"| {leaks(r)} | {propagator_errors(r)} "
                f"| {row['seconds']:.0f} s | {place(row)} "
                f"| `{row['command']}` |")
 
@@ -112,7 +112,7 @@ def claim(row, in_paper):
     if not in_paper:
         return "–"
     document = row and row["document"]
-    return f"{paper_metric(row)} {document:.2e}" if document else "in a figure only"
+    return f"{document_metric(row)} {document:.2e}" if document else "in a figure only"
 
 
 def configuration_rows():
@@ -140,12 +140,12 @@ def configuration_rows():
 
 
 def precision_rows():
-    yield from head("products in", "test MSE", "seeds", "band of 60 epochs",
-                    "training", PLACE, "command")
+    yield from head("products in", "test MSE", "seeds", "training", PLACE,
+                    "command")
     rows = [row for _, row in load("precision")]
     for row in sorted(rows, key=lambda row: row["result"]["mse"]):
         yield (f"| {row['precision']} | {row['result']['mse']:.2e} "
-               f"| {seeds(row)} | {band(row)} | {row['seconds']:.0f} s "
+               f"| {seeds(row)} | {row['seconds']:.0f} s "
                f"| {place(row)} | `{row['command']}` |")
 
 
@@ -193,7 +193,8 @@ def section():
         "The files are `results/<row>.json`. `forecast/quick` is what `scripts/demo` trains.",
         "The paper's numbers are of its own, leaking models: for block models a total loss, for causal ones an MSE",
         "([forecast.md](forecast.md#the-test-and-its-baselines)). Rows without a total loss are from before it was",
-        "measured. Leaks are outputs that change with hidden inputs; in such rows they are gradients that are not zero.",
+        "measured, with no second test and no proof by perturbation: their leaks are gradients that are not zero, which shows",
+        "less. In the other rows leaks are outputs that change with hidden inputs. A band is of the metric of its row.",
         "Where there are several seeds the row has the median; the spread is from the least to the largest. The",
         "second test is the same metric on plates of another seed, which were drawn after all recipes were chosen.",
         "Hidden frames are those that the model has to predict; baselines are given the visible ones.",
@@ -201,8 +202,9 @@ def section():
         *bands_section(),
         "## Precision",
         "",
-        "`forecast/base-block` with 10 epochs of Adam. In bf16 layers run as plain operations; the other",
-        "two differ in nothing but their products.",
+        "`forecast/base-block` as it was at that commit, with 10 epochs of Adam. In bf16 layers run as plain operations;",
+        "the other two differ in nothing but their products. There is no band: the paper's number for this plate is a",
+        "total loss, which these files have not.",
         "",
         *precision_rows(),
         "",

@@ -1,6 +1,6 @@
 """Events in a detector."""
-from common import (PLACE, band, head, load, place, second_test, seeds,
-                    spread)
+from common import (PLACE, band, commit, fill, head, load, machine, marks, place,
+                    second_test, seeds, spread)
 
 ORDER = 3
 
@@ -26,6 +26,40 @@ def locate_rows():
                f"| `{row['command']}` |")
 
 
+def length(metres):
+    """With three digits in a unit that suits it; rounding is 0."""
+    if metres < 1e-5:
+        return "0"
+    return f"{1e3 * metres:.3g} mm" if metres < 1e-2 else f"{100 * metres:.1f} cm"
+
+
+def shown_rows():
+    """Networks beside fits of the same events."""
+    yield from head("row", "resolution", "median, mean",
+                    "on the events of the fits: median, mean",
+                    "least squares: resolution, median, mean",
+                    "maximum likelihood: median, mean",
+                    "events a second: ours, likelihood", "seeds",
+                    "training of one seed", "machine", "commit")
+    for path, row in sorted(load("locate"), key=lambda item: item[0].stem):
+        r = row["result"]
+        model, there = r["model"], r["model_there"]
+        squares, likelihood = (r["classical"]["least_squares"],
+                               r["classical"]["maximum_likelihood"])
+
+        def errors(of):
+            return f"{length(of['median'])}, {length(of['mean'])}"
+
+        ours, fit = model["events_per_second"], likelihood["events_per_second"]
+        yield (f"| {path.stem}{marks(row)} | {length(model['resolution'])} "
+               f"| {errors(model)} | {errors(there)} "
+               f"| {length(squares['resolution'])}, {errors(squares)} "
+               f"| {errors(likelihood)} "
+               f"| {ours:.0f}, {fit:.0f}: {ours / fit:.1f}x | {seeds(row)} "
+               f"| {row['seconds'] / len(row['seeds']):.0f} s "
+               f"| {machine(row)} | {commit(row)} |")
+
+
 def section():
     return [
         "## Locate",
@@ -39,3 +73,7 @@ def section():
         "resolution of the fits.",
         "",
     ]
+
+
+def fill_pages():
+    fill("locate.md", "locate", shown_rows())

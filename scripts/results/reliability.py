@@ -1,11 +1,32 @@
 """Crash torture and faults, and the tables of docs/reliability.md."""
-from common import fill, load
+import re
+
+from common import ROOT, commit, fill, head, load, machine
+from history import sources
 
 ORDER = 8
 
 
+# What is to be said below the table of a file, until it is measured again.
+REMARKS = {
+    ("reliability/sanitize-cuda", "10559d3bd463"):
+        "The test that failed, without a report of any tool, held libtorch's own GELU on the GPU to more digits "
+        "than that\nhas in float32. It asks for fewer since 93434ce; it has not been run under these tools again.",
+    ("reliability/torture-cuda", "c1fc844c6cf4"):
+        "The kills on the H200 were measured before 724b029 mended how kills of a result being written are aimed: "
+        "none\nof them is one.",
+}
+
+
 def files():
-    return {path.stem: result for path, result in load("reliability")}
+    return {path.stem: {"row": f"reliability/{path.stem}", **result}
+            for path, result in load("reliability")}
+
+
+def remark(result):
+    """Lines below its table."""
+    text = REMARKS.get((result.get("row"), sources(result)))
+    return ["", text] if text else []
 
 
 def tortures():
@@ -22,49 +43,69 @@ def kill_columns(counts):
 
 
 def torture_rows():
-    yield ("| task | on | kills | while a checkpoint was written | while the "
-           "result was | before the first checkpoint | resumes | runs | lost "
-           "| different | minutes |")
-    yield "|---|---|---|---|---|---|---|---|---|---|---|"
+    yield from head("task", "on", "kills", "while a checkpoint was written",
+                    "while the result was", "before the first checkpoint",
+                    "resumes", "runs", "lost", "different", "minutes", "commit")
     for result in tortures():
         place = f"{result['machine']}, {result['device']}"
         for task, counts in result["tasks"].items():
-            yield f"| {task} | {place} | {kill_columns(counts)}"
-        yield f"| all | {place} | {kill_columns(result)}"
+            yield f"| {task} | {place} | {kill_columns(counts)} {commit(result)} |"
+        yield f"| all | {place} | {kill_columns(result)} {commit(result)} |"
+    for result in tortures():
+        yield from remark(result)
+
+
+def what_happened(fault):
+    if "failure" in fault:
+        return "failed"
+    return fault.get("left_out") or f"this, {fault['good']} times"
 
 
 def fault_rows():
-    yield "| fault | what must happen | what happened |"
-    yield "|---|---|---|"
-    for name, fault in files().get("faults", {}).get("faults", {}).items():
-        outcome = ("failed" if "failure" in fault else
-                   fault.get("left_out") or f"this, {fault['good']} times")
-        yield f"| {name.replace('_', ' ')} | {fault['expected']} | {outcome} |"
+    yield from head("fault", "what must happen", "what happened", "on", "commit")
+    result = files().get("faults", {"faults": {}})
+    for name, fault in result["faults"].items():
+        yield (f"| {name.replace('_', ' ')} | {fault['expected']} "
+               f"| {what_happened(fault)} | {machine(result)} | {commit(result)} |")
 
 
 def fuzz_rows():
-    yield "| reader | executions | faults | most memory | seconds | on | code |"
-    yield "|---|---|---|---|---|---|---|"
+    yield from head("reader", "executions", "faults", "most memory", "seconds",
+                    "on", "commit")
     result = files().get("fuzz")
     if result is None:
         return
-    place = f"{result['machine']} | {result['code']} |"
+    place = f"{machine(result)} | {commit(result)} |"
     for row in result["targets"]:
         yield (f"| {row['target']} | {row['executions']} | {row['faults']} "
                f"| {row['peak_memory_mb']} MB | {row['seconds']:.0f} | {place}")
     yield f"| all | {result['executions']} | {result['faults']} | | | {place}"
+    measured = {row["target"] for row in result["targets"]}
+    missing = [f"`{name}`" for name in targets() if name not in measured]
+    if missing:
+        yield from ["", f"Not counted yet, though `scripts/fuzz` has them: {', '.join(missing)}."]
+
+
+def targets():
+    """All readers that are fuzzed, by the lists in tests/fuzz."""
+    for path in sorted((ROOT / "tests/fuzz").glob("*_targets.cpp")):
+        code = path.read_text()
+        lists = code[code.index(f"std::vector<Target> {path.stem}("):]
+        yield from re.findall(r"\{\"(\w+)\",", lists)
 
 
 def cuda_rows():
-    yield "| tool | tests | not reached | errors | of libraries | seconds | on | code |"
-    yield "|---|---|---|---|---|---|---|---|"
-    result = files().get("sanitize-cuda", {"tools": {}})
+    yield from head("tool", "tests", "failed", "not reached", "errors",
+                    "of libraries", "seconds", "on", "commit")
+    result = files().get("sanitize-cuda", {"code": "", "tools": {}})
     for tool, outcome in result["tools"].items():
-        info = result["info"]
-        yield (f"| {tool} | {outcome['tests']} | {len(outcome['left'])} "
+        failed = outcome["failed"]
+        yield (f"| {tool} | {outcome['tests']} "
+               f"| {f'**{failed}**' if failed else 0} | {len(outcome['left'])} "
                f"| {outcome['errors']} | {outcome['of_libraries']} "
-               f"| {outcome['seconds']:.0f} | {info['machines'][-1]} "
-               f"| {info['commit']} |")
+               f"| {outcome['seconds']:.0f} | {result['info']['machines'][-1]} "
+               f"| {commit(result)} |")
+    yield from remark(result)
 
 
 def section():
@@ -76,10 +117,9 @@ def section():
         "Trainings killed at random moments and resumed until they end, compared bit by bit with runs that",
         "nobody touched. Command: `scripts/torture`. [reliability.md](reliability.md) says what is promised.",
         "",
-        "| on | kills | lost | different | code |",
-        "|---|---|---|---|---|",
+        *head("on", "kills", "lost", "different", "commit"),
         *(f"| {r['machine']}, {r['device']} | {r['kills']} | {r['lost']} "
-          f"| {r['different']} | {r['code']} |" for r in tortures()),
+          f"| {r['different']} | {commit(r)} |" for r in tortures()),
         "",
     ]
 

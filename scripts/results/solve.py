@@ -1,7 +1,8 @@
 """PDEs from their text: every row, and the tables of docs/solve.md."""
 import statistics
 
-from common import PLACE, band, fill, head, load, place, read, seeds
+from common import PLACE, band, commit, fill, head, load, place, read, seeds
+from history import day, sources
 
 ORDER = 2
 
@@ -33,11 +34,17 @@ def training(row):
 
 
 def relative_l1(row):
-    """The mean, or of a file that lacks it the median seed's."""
+    """The mean, or of a file that lacks the other seeds' the median seed's."""
     each = [seed["metrics"]["relative L1"] for seed in row.get("per_seed", [])]
-    if each:
-        return f"{statistics.mean(each):.1e}"
-    return f"{row['result']['relative_l1']:.1e} (median seed)"
+    return statistics.mean(each) if each else row["result"]["relative_l1"]
+
+
+def of_which_seeds(rows):
+    """What relative_l1 is of, for a heading."""
+    whole = ["per_seed" in row for row in rows]
+    if all(whole):
+        return "mean"
+    return "mean, or of a file without each seed's the median seed" if any(whole) else "median seed"
 
 
 ERROR = "relative L2, median | mean | all seeds | failed"
@@ -50,16 +57,22 @@ def error(row):
             f"| {row['failed']} of {len(row['seeds'])}")
 
 
+NETWORKS = ("pinn", "kan", "pinnsformer", "pinn-mamba", "spformer",
+            "spformer-rope", "spformer-alibi")
+
+
 def spformer_paper_rows():
+    rows = {(problem, network): solve_row(f"{problem}-{network}")
+            for problem in ("reaction", "convection", "wave")
+            for network in NETWORKS}
     yield from head("problem", "network", ERROR, "paper (mean)", "band",
-                    "relative L1, mean", "training of one seed")
-    for problem in ["reaction", "convection", "wave"]:
-        for network in ["pinn", "kan", "pinnsformer", "pinn-mamba", "spformer",
-                        "spformer-rope", "spformer-alibi"]:
-            row = solve_row(f"{problem}-{network}")
-            yield (f"| {problem} | {network} | {error(row)} "
-                   f"| {row['document']:.4f} | {band(row)} "
-                   f"| {relative_l1(row)} | {training(row)} |")
+                    f"relative L1, {of_which_seeds(rows.values())}",
+                    "training of one seed", "commit", "of")
+    for (problem, network), row in rows.items():
+        yield (f"| {problem} | {network} | {error(row)} "
+               f"| {row['document']:.4f} | {band(row)} "
+               f"| {relative_l1(row):.1e} | {training(row)} "
+               f"| {commit(row)} | {day(sources(row))} |")
 
 
 def other_recipes():

@@ -103,7 +103,9 @@ TEST_F(Reproduce, TablesFollowFromFilesAndMarkDraftsAndRowsOutside) {
   if (find_program("gnuplot").empty()) GTEST_SKIP() << "it draws too";
   const auto root =
       fs::absolute(std::getenv("PROPAGATOR_CONFIGS")).parent_path();
-  for (const char* part : {"scripts", "results", "docs", "README.md"}) {
+  fs::create_directory(folder / "tests");
+  for (const char* part :
+       {"scripts", "results", "docs", "README.md", "tests/fuzz"}) {
     fs::copy(root / part, folder / part, fs::copy_options::recursive);
   }
   const auto make = [&] {
@@ -111,8 +113,10 @@ TEST_F(Reproduce, TablesFollowFromFilesAndMarkDraftsAndRowsOutside) {
     ASSERT_EQ(outcome.status, 0) << outcome.output;
   };
   make();
-  for (const char* page : {"README.md", "docs/results.md", "docs/solve.md",
-                           "docs/forecast.md", "docs/bench.md"}) {
+  for (const char* page :
+       {"README.md", "docs/results.md", "docs/solve.md", "docs/forecast.md",
+        "docs/bench.md", "docs/locate.md", "docs/reliability.md",
+        "docs/wake.md", "docs/greens.md"}) {
     EXPECT_EQ(read_file(folder / page), read_file(root / page))
         << page << ": scripts/make-results writes it";
   }
