@@ -65,6 +65,29 @@ def forecast_rows():
                f"| `{row['command']}` |")
 
 
+def time_of_a_plate(seconds):
+    return f"{1e3 * seconds:.3g} ms"
+
+
+def classical_rows():
+    """The classical answer beside the network, on the same plates."""
+    yield from head("row", "network: hidden frames, MSE", "a plate",
+                    "Euler, alpha given: MSE", "a plate",
+                    "Euler, alpha fitted: MSE", "a plate", PLACE)
+    names = {name for name, *_ in CONFIGURATIONS}
+    for path, row in load("forecast"):
+        r = row["result"]
+        answers = r.get("classical")
+        if path.stem not in names or not answers:
+            continue
+        cells = [f"{one['mse_hidden']:.1e} | {time_of_a_plate(one['seconds_per_case'])}"
+                 for one in (answers["explicit Euler, alpha given"],
+                             answers["explicit Euler, alpha fitted"])]
+        yield (f"| {path.stem} | {r['mse_hidden']:.1e} "
+               f"| {time_of_a_plate(r['seconds_per_case'])} | {' | '.join(cells)} "
+               f"| {place(row)} |")
+
+
 def bands_rows():
     """Rows with a predicted variance; nothing while there is none."""
     rows = [row for _, row in load("forecast") if "spread" in row["result"]]
@@ -225,3 +248,4 @@ def section():
 def fill_pages():
     draw_grids()
     fill("forecast.md", "forecast", configuration_rows())
+    fill("forecast.md", "forecast, classical", classical_rows())

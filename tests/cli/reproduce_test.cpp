@@ -7,7 +7,6 @@
 
 #include "command.h"
 #include "propagator/core/files.h"
-#include "propagator/core/process.h"
 #include "propagator/core/version.h"
 #include "propagator/data/csv.h"
 #include "propagator/train/checkpoint.h"
@@ -95,55 +94,6 @@ TEST_F(Reproduce, ABenchNamesACommitToo) {
     EXPECT_NE(outcome.output.find(reason), std::string::npos) << outcome.output;
     EXPECT_NE(outcome.output.find("--draft"), std::string::npos);
   }
-}
-
-// scripts/make-results in a copy of the tree: pages are as the files say, and
-// mark what proves nothing.
-TEST_F(Reproduce, TablesFollowFromFilesAndMarkDraftsAndRowsOutside) {
-  if (find_program("gnuplot").empty()) GTEST_SKIP() << "it draws too";
-  const auto root =
-      fs::absolute(std::getenv("PROPAGATOR_CONFIGS")).parent_path();
-  fs::create_directory(folder / "tests");
-  for (const char* part :
-       {"scripts", "results", "docs", "README.md", "tests/fuzz"}) {
-    fs::copy(root / part, folder / part, fs::copy_options::recursive);
-  }
-  const auto make = [&] {
-    const auto outcome = testing::shell(path("scripts/make-results"));
-    ASSERT_EQ(outcome.status, 0) << outcome.output;
-  };
-  make();
-  for (const char* page :
-       {"README.md", "docs/results.md", "docs/solve.md", "docs/forecast.md",
-        "docs/bench.md", "docs/locate.md", "docs/reliability.md",
-        "docs/wake.md", "docs/greens.md"}) {
-    EXPECT_EQ(read_file(folder / page), read_file(root / page))
-        << page << ": scripts/make-results writes it";
-  }
-  auto row = read("results/solve/wave-best.json");
-  row["code"] = "0.1.0 c0ffee+";
-  row["band"][1] = row["value"].get<double>() / 2;
-  row["machine"] = "Z80";
-  write_file_atomically(path("results/solve/wave-best.json"), row.dump());
-  make();
-  const auto line_of = [&](const char* page, const std::string& beginning,
-                           const std::string& after = "") {
-    const auto text = read_file(folder / page);
-    const auto at = text.find("\n" + beginning, text.find(after));
-    return at == std::string::npos
-               ? "none"
-               : text.substr(at + 1, text.find('\n', at + 1) - at - 1);
-  };
-  for (const auto& line :
-       {line_of("docs/results.md", "| solve/wave-best "),
-        line_of("docs/solve.md", "| wave ", "solve, best")}) {
-    for (const char* mark : {"c0ffee+, **draft**", "**outside**", "Z80"}) {
-      EXPECT_NE(line.find(mark), std::string::npos) << line;
-    }
-  }
-  const auto headline = line_of("README.md", "| wave equation");
-  EXPECT_NE(headline.find("(draft, **outside**)"), std::string::npos)
-      << headline;
 }
 
 // What is there of other code or another machine is neither taken into the row
