@@ -23,7 +23,7 @@ SKIPPED = 77
 def git(folder, *arguments):
     return subprocess.run(
         ["git", "-C", str(folder), "-c", "user.name=test",
-         "-c", "user.email=test@localhost", *arguments],
+         "-c", "user.email=test@localhost", "-c", "commit.gpgsign=false", *arguments],
         capture_output=True, text=True, check=True).stdout.strip()
 
 
