@@ -1,5 +1,12 @@
 """Crash torture and faults, and the tables of docs/reliability.md."""
+import pathlib
+import sys
+
 from common import fill, load
+
+sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent.parent
+                       / "reliability"))
+import fuzz_file  # noqa: E402
 
 ORDER = 8
 
@@ -48,11 +55,20 @@ def fuzz_rows():
     result = files().get("fuzz")
     if result is None:
         return
-    place = f"{result['machine']} | {result['code']} |"
-    for row in result["targets"]:
+    rows = fuzz_file.rows_of(result)
+    for row in rows:
         yield (f"| {row['target']} | {row['executions']} | {row['faults']} "
-               f"| {row['peak_memory_mb']} MB | {row['seconds']:.0f} | {place}")
-    yield f"| all | {result['executions']} | {result['faults']} | | | {place}"
+               f"| {row['peak_memory_mb']} MB | {row['seconds']:.0f} "
+               f"| {row['machine']} | {fuzz_code(row)} |")
+    places = {f"{row['machine']} | {fuzz_code(row)}" for row in rows}
+    yield (f"| all | {result['executions']} | {result['faults']} | | "
+           f"| {places.pop() if len(places) == 1 else 'as above | '} |")
+
+
+def fuzz_code(row):
+    """The commit of a row, and whether it proves nothing."""
+    draft = row.get("draft") or row["code"].endswith("+") or not row["code"]
+    return (row["code"] or "-") + (", **draft**" if draft else "")
 
 
 def cuda_rows():
