@@ -29,9 +29,12 @@ torch::Tensor apply_linear(torch::nn::Linear& layer, const torch::Tensor& x) {
 }
 
 torch::Tensor apply_norm(torch::nn::LayerNorm& norm, const torch::Tensor& x) {
-  return fusing_pays(x)
-             ? fused_norm(x, norm->weight, norm->bias, norm->options.eps())
-             : norm->forward(x);
+  if (fusing_pays(x)) {
+    return fused_norm(x, norm->weight, norm->bias, norm->options.eps());
+  }
+  // In bf16 what comes from a product is of another type than the weights,
+  // which libtorch's norm on the CPU does not take; on a GPU it does just this.
+  return norm->forward(x.to(norm->weight.scalar_type()));
 }
 
 }  // namespace propagator::nn

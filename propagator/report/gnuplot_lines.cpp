@@ -22,7 +22,11 @@ struct Extent {
     low = std::min(low, value);
     high = std::max(high, value);
   }
+  bool is_empty() const { return !(low <= high); }
 };
+
+// Where there is nothing to draw gnuplot finds no range and draws no axes.
+constexpr double kTopOfNothing = 1;
 
 // Pixels of a bar chart, about: what is beside the bars, a letter under them,
 // and a digit above one of them.
@@ -32,6 +36,16 @@ double longest(const std::vector<std::string>& words) {
   size_t most = 0;
   for (const auto& word : words) most = std::max(most, word.size());
   return static_cast<double>(most);
+}
+
+// Below bars, one at each whole number.
+std::string ticks_of(const std::vector<std::string>& categories) {
+  std::string ticks;
+  for (size_t n = 0; n < categories.size(); ++n) {
+    ticks +=
+        fmt::format("{}{} {}", n == 0 ? "" : ", ", in_quotes(categories[n]), n);
+  }
+  return ticks;
 }
 
 // Under two decades powers of ten alone would leave the axis bare.
@@ -191,7 +205,10 @@ std::pair<Extent, Extent> extents_of(const LinePlot& plot) {
 // A range with some room around the values; from zero where they come near it.
 void set_range(Axis& axis, const Extent& values) {
   constexpr double kRoom = 0.05;
-  if (!(values.low <= values.high)) return;
+  if (values.is_empty()) {
+    axis.first = 0, axis.last = kTopOfNothing;
+    return;
+  }
   if (axis.log) {
     // Over a factor of five there are two ticks at least.
     const double ratio = values.high / values.low;
@@ -212,8 +229,10 @@ void set_range(Axis& axis, const Extent& values) {
 GnuplotScript write_script(const LinePlot& given) {
   auto plot = given;
   const auto [x, y] = extents_of(plot);
-  plot.x.log = plot.x.log && x.low > 0 && !reaches_zero(plot.x);
+  plot.x.log =
+      plot.x.log && !x.is_empty() && x.low > 0 && !reaches_zero(plot.x);
   plot.y.log = plot.y.log && y.high > 0 && !reaches_zero(plot.y);
+  if (plot.x.first == plot.x.last && x.is_empty()) set_range(plot.x, x);
   if (plot.x.first == plot.x.last && x.low < x.high) {
     plot.x.first = x.low, plot.x.last = x.high;
   }
@@ -252,10 +271,12 @@ GnuplotScript write_script(const BarChart& given) {
   auto chart = given;
   const auto categories = static_cast<double>(chart.categories.size());
   double least = std::numeric_limits<double>::infinity();
+  Extent drawn;
   std::vector<std::string> numbers;
   for (const auto& bars : chart.bars) {
     for (const double v : bars.values) {
       if (v > 0) least = std::min(least, v);
+      drawn.include(v);
       numbers.push_back(fmt::format("{:.2g}", v));
     }
   }
@@ -263,11 +284,6 @@ GnuplotScript write_script(const BarChart& given) {
   // Bars have no zero on a logarithmic axis: they start a decade below.
   const double floor =
       chart.y.log ? std::pow(10, std::floor(std::log10(least)) - 1) : 0;
-  std::string ticks;
-  for (size_t n = 0; n < chart.categories.size(); ++n) {
-    ticks += fmt::format("{}{} {}", n == 0 ? "" : ", ",
-                         in_quotes(chart.categories[n]), n);
-  }
   const double width = 0.8 / static_cast<double>(chart.bars.size());
   GnuplotScript script{std::clamp(150 + 110 * categories, 420.0, 1000.0), 350,
                        ""};
@@ -280,9 +296,10 @@ GnuplotScript write_script(const BarChart& given) {
       axis_commands('y', chart.y) +
       fmt::format(
           "set grid noxtics\nset style fill solid 0.85 noborder\n"
-          "set yrange [{}:]\nset xrange [-0.6:{}]\nset xtics ({}){}\n"
+          "set yrange [{}:{}]\nset xrange [-0.6:{}]\nset xtics ({}){}\n"
           "set boxwidth {:.4f}\n",
-          plain(floor), categories - 0.4, ticks,
+          plain(floor), drawn.is_empty() ? plain(kTopOfNothing) : "",
+          categories - 0.4, ticks_of(chart.categories),
           slanted ? " rotate by 30 right\nset rmargin 2" : "", 0.92 * width);
   std::string boxes, labels;  // the latter over all of the former
   for (size_t k = 0; k < chart.bars.size(); ++k) {

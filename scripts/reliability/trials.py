@@ -12,8 +12,10 @@ ROOT = pathlib.Path(__file__).resolve().parent.parent.parent
 PROGRAM = os.environ.get("PROPAGATOR", str(ROOT / "build/bin/propagator"))
 
 # Small, with all that a checkpoint must hold: scales taken from the data, Adam
-# and then L-BFGS on resampled points, events drawn anew. Checkpoints so often
-# that most moments are near one, one thread so that two fit on two cores.
+# and then L-BFGS on resampled points, events drawn anew; and, of `solve` as it
+# is by default, a matrix of Broyden's method and slabs of time, one network
+# after the other. Checkpoints so often that most moments are near one, one
+# thread so that two fit on two cores.
 SETTINGS = {
     "forecast": ["train", str(ROOT / "configs/forecast/tiny.yaml"),
                  "train.max_steps=200", "train.validate_every=20",
@@ -25,6 +27,13 @@ SETTINGS = {
               "eval.per_axis=9", "optimizer.adam_steps=100",
               "lbfgs.iterations=2", "lbfgs.evaluations=4",
               "train.max_steps=200", "train.validate_every=20"],
+    # No budget of time, in which a resumed run would take other steps.
+    "precise": ["solve", str(ROOT / "problems/heat.yaml"), "recipe=precise",
+                "model.width=8", "model.layers=2", "points.per_axis=9",
+                "points.validation_per_axis=5", "eval.per_axis=9",
+                "optimizer.adam_steps=40", "broyden.iterations=3",
+                "slabs.first=2", "train.budget=0", "train.max_steps=200",
+                "train.validate_every=10"],
     "locate": ["train", str(ROOT / "configs/locate/corners-jitter.yaml"),
                "data.events=256", "data.validation=64",
                "data.resample_every=20", "model.width=16", "model.layers=1",

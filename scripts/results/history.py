@@ -21,11 +21,16 @@ def named():
     """The commits, without the + of changed sources, each with its files."""
     commits = {}
     for path in sorted((ROOT / "results").rglob("*.json")):
-        commit = sources(json.loads(path.read_text())).rstrip("+")
-        if commit:
-            name = str(path.relative_to(ROOT / "results"))
-            commits.setdefault(commit, []).append(name.removesuffix(".json"))
+        name = str(path.relative_to(ROOT / "results")).removesuffix(".json")
+        for commit in commits_of(json.loads(path.read_text())):
+            commits.setdefault(commit, []).append(name)
     return commits
+
+
+def commits_of(r):
+    """One, or several where parts of a file were measured at different times."""
+    parts = [r, *(part for part in r.get("targets", []) if "code" in part)]
+    return sorted({sources(part).rstrip("+") for part in parts} - {""})
 
 
 def git(*arguments):

@@ -1,8 +1,14 @@
 """Crash torture and faults, and the tables of docs/reliability.md."""
+import pathlib
 import re
+import sys
 
 from common import ROOT, commit, fill, head, load, machine
 from history import sources
+
+sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent.parent
+                       / "reliability"))
+import fuzz_file  # noqa: E402
 
 ORDER = 8
 
@@ -75,12 +81,15 @@ def fuzz_rows():
     result = files().get("fuzz")
     if result is None:
         return
-    place = f"{machine(result)} | {commit(result)} |"
-    for row in result["targets"]:
+    rows = fuzz_file.rows_of(result)
+    for row in rows:
         yield (f"| {row['target']} | {row['executions']} | {row['faults']} "
-               f"| {row['peak_memory_mb']} MB | {row['seconds']:.0f} | {place}")
-    yield f"| all | {result['executions']} | {result['faults']} | | | {place}"
-    measured = {row["target"] for row in result["targets"]}
+               f"| {row['peak_memory_mb']} MB | {row['seconds']:.0f} "
+               f"| {machine(row)} | {commit(row)} |")
+    places = {f"{machine(row)} | {commit(row)}" for row in rows}
+    yield (f"| all | {result['executions']} | {result['faults']} | | "
+           f"| {places.pop() if len(places) == 1 else 'as above | '} |")
+    measured = {row["target"] for row in rows}
     missing = [f"`{name}`" for name in targets() if name not in measured]
     if missing:
         yield from ["", f"Not counted yet, though `scripts/fuzz` has them: {', '.join(missing)}."]

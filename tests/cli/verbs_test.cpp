@@ -1,5 +1,6 @@
 // The verbs as a user types them, one after the other on one run.
 
+#include <sched.h>
 #include <torch/cuda.h>
 
 #include <algorithm>
@@ -74,6 +75,29 @@ TEST_F(Verbs, EvalRepeatsTheResultExactly) {
               path("v.json"));
   EXPECT_EQ(other.at("split"), "validation");
   EXPECT_TRUE(fs::exists(path("v.json")));
+}
+
+// threads: 0 takes all cores that the process may use, or what OMP_NUM_THREADS
+// asks for.
+TEST_F(Verbs, AllCoresAreTakenUnlessFewerAreAllowed) {
+  cpu_set_t allowed;
+  ASSERT_EQ(sched_getaffinity(0, sizeof allowed, &allowed), 0);
+  int first = 0;
+  while (!CPU_ISSET(first, &allowed)) ++first;
+  const std::vector<std::pair<std::string, int>> ways{
+      {"env -u OMP_NUM_THREADS ", CPU_COUNT(&allowed)},
+      {"OMP_NUM_THREADS=3 ", 3},
+      {fmt::format("env -u OMP_NUM_THREADS taskset -c {} ", first), 1}};
+  for (const auto& [way, threads] : ways) {
+    const auto outcome = testing::shell(
+        way + testing::program() + " -q train " + tiny() +
+        " -s train.max_steps=1 --device cpu --force --name run --runs " +
+        path(""));
+    ASSERT_EQ(outcome.status, 0) << way << outcome.output;
+    const auto result =
+        nlohmann::json::parse(read_file(folder / "run/result.json"));
+    EXPECT_EQ(result.at("threads"), threads) << way;
+  }
 }
 
 // As of before keys were renamed.

@@ -5,7 +5,10 @@
 #include <torch/cuda.h>
 #include <torch/types.h>
 
+#include <sched.h>
+
 #include <atomic>
+#include <cstdlib>
 #include <filesystem>
 #include <fstream>
 
@@ -157,6 +160,16 @@ TEST(CoreDevice, AScopeSetsThreadsAndPutsThemBack) {
     EXPECT_EQ(at::get_num_threads(), 3);
   }
   EXPECT_EQ(at::get_num_threads(), before);
+}
+
+// Counted by the system, not by libtorch, whose own default leaves out the
+// second thread of each core.
+TEST(CoreDevice, AllCoresAreThoseThatTheProcessMayUse) {
+  const char* asked = std::getenv("OMP_NUM_THREADS");
+  if (asked != nullptr) GTEST_SKIP() << "OMP_NUM_THREADS=" << asked;
+  cpu_set_t allowed;
+  ASSERT_EQ(sched_getaffinity(0, sizeof allowed, &allowed), 0);
+  EXPECT_EQ(all_cores(), CPU_COUNT(&allowed));
 }
 
 TEST(CoreDevice, PrecisionNames) {

@@ -1,5 +1,6 @@
 #include "propagator/report/figure.h"
 
+#include <algorithm>
 #include <cstdlib>
 #include <limits>
 
@@ -245,6 +246,57 @@ TEST_F(ReportFigure, ACurveWithoutPointsDoesNotTakeThePlaceOfAnother) {
   };
   EXPECT_EQ(points("one"), 3u);  // and that of the legend
   EXPECT_EQ(points("two"), 4u);
+}
+
+// What is drawn of each bar: its place and its size.
+std::vector<std::string> boxes_of(const std::string& svg) {
+  std::vector<std::string> boxes;
+  const std::string begin = "<polygon";
+  for (size_t at = 0; (at = svg.find(begin, at)) != std::string::npos; ++at) {
+    boxes.push_back(svg.substr(at, svg.find("/>", at) - at));
+  }
+  return boxes;
+}
+
+// Neither one without a value nor one whose values are not known.
+TEST_F(ReportFigure, BarsWithoutAValueDoNotTakeThePlaceOfOthers) {
+  FigureFolder figures(folder / "figures");
+  const auto draw = [&](const std::string& name,
+                        const std::vector<double>& first) {
+    auto chart = bar_chart(2, "a");
+    chart.bars[0].values = first;
+    figures.add(name, chart);
+    figures.draw();
+    return boxes_of(read_file(figures.path() / (name + ".svg")));
+  };
+  const auto both = draw("both", {1, 1});
+  auto theirs = draw("empty", {});
+  EXPECT_LT(theirs.size(), both.size());
+  EXPECT_EQ(draw("unknown", {kNaN, kNaN}), theirs);
+  for (const auto& box : theirs) EXPECT_EQ(std::ranges::count(both, box), 1);
+}
+
+TEST_F(ReportFigure, WhereNothingIsKnownTheAxesAreDrawn) {
+  FigureFolder figures(folder / "figures");
+  const std::vector<double> none, unknown{kNaN, kNaN}, known{1, 2};
+  for (const bool log : {false, true}) {
+    auto bars = bar_chart(2, "a", kNaN);
+    bars.bars.pop_back();
+    bars.y = {.label = "error", .log = log};
+    figures.add("bars", bars);
+    LinePlot lines{.x = {.label = "step", .log = log},
+                   .y = {.label = "error", .log = log}};
+    for (const auto& [x, y] : {std::pair(none, none), std::pair(known, unknown),
+                               std::pair(unknown, known)}) {
+      lines.series = {{"ours", x, y}};
+      figures.add("lines", lines);
+      EXPECT_NO_THROW(figures.draw()) << log << x.size();
+      for (const char* name : {"bars", "lines"}) {
+        const auto file = figures.path() / (std::string(name) + ".svg");
+        EXPECT_NE(read_file(file).find("error"), std::string::npos) << name;
+      }
+    }
+  }
 }
 
 TEST_F(ReportFigure, AUserCanDrawItAgain) {

@@ -3,9 +3,9 @@
 
 #include <torch/utils.h>
 
+#include "peeper.h"
 #include "propagator/core/error.h"
 #include "propagator/explain/leak_audit.h"
-#include "propagator/models/forecaster.h"
 #include "propagator/run/test.h"
 #include "propagator/tasks/forecast/forecast.h"
 #include "testing.h"
@@ -74,40 +74,15 @@ TEST(TasksForecastAudit, PublishedModelsLeakInEveryHiddenFrame) {
   }
 }
 
-// A model that is given a view of the visible frames and reads past its end,
-// as a kernel with wrong strides would.
-class Peeper : public models::Forecaster {
- public:
-  explicit Peeper(bool autoregressive) : autoregressive_(autoregressive) {}
-  torch::Tensor forward(const torch::Tensor& first,
-                        const torch::Tensor&) override {
-    return whole(first);
-  }
-  torch::Tensor predict(const torch::Tensor& first, const torch::Tensor&,
-                        const std::function<void(int64_t)>&) override {
-    return whole(first);
-  }
-  int64_t visible() const override { return 3; }
-  bool autoregressive() const override { return autoregressive_; }
-  int64_t first_hidden(int64_t) const override { return 3; }
-
- private:
-  static torch::Tensor whole(const torch::Tensor& first) {
-    return first
-        .as_strided({first.size(0), 14, 8, 7}, first.strides(),
-                    first.storage_offset())
-        .clone();
-  }
-  bool autoregressive_;
-};
-
 // Its error is zero, and its gradient would be too.
 TEST(TasksForecastAudit, AnHonestRunThatLeaksHasFailed) {
   for (const bool autoregressive : {false, true}) {
     const auto experiment = audited({});
     const auto runtime = experiment->make_runtime();
     experiment->task().prepare(0, runtime);
-    const auto peeper = std::make_shared<Peeper>(autoregressive);
+    const auto peeper = std::make_shared<testing::Peeper>(
+        models::FieldShape{.frames = 14, .rows = 8, .cols = 7}, 3,
+        autoregressive);
     const auto result =
         run::test_model(*experiment, *peeper, runtime, data::Split::kTest);
     EXPECT_EQ(result.record.at("mse"), 0);

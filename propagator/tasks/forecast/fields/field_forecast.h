@@ -89,6 +89,15 @@ class FieldForecast : public Task, public Drawing, public Explainable {
   torch::Tensor forecast(models::FieldForecaster& model,
                          const data::FieldBatch& cases, int64_t steps,
                          const std::function<void(int64_t)>& progress) const;
+  // The function that a test evaluates, in its batches and its precision.
+  NamedTensors test_path(models::FieldForecaster& model,
+                         const data::FieldBatch& cases) const;
+  // Whole cases as `predict` takes them.
+  NamedTensors named(const data::FieldBatch& cases) const;
+  // What `predict` asks, of so many frames.
+  std::unique_ptr<Surrogate> surrogate(std::shared_ptr<torch::nn::Module> model,
+                                       const Runtime& runtime,
+                                       int64_t steps) const;
   // Adds the answer of the file's own solver, at most as slow as ours; and the
   // drift of sums that are conserved. Both of the cases of a test.
   void add_classical(nlohmann::json& result, data::Split split) const;

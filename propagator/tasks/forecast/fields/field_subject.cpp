@@ -14,6 +14,9 @@ namespace {
 using data::Split;
 using torch::Tensor;
 
+// Of the leak audit: one for noise and one for NaN. Each is forecast four
+// times.
+constexpr int64_t kAuditedCases = 2;
 // Pairs of training cases whose differences span what the data vary in.
 constexpr int64_t kMostDifferences = 16;
 // Frames that are further from the equation are not of it.
@@ -46,22 +49,33 @@ std::optional<AuditSubject> FieldForecast::audit_subject(
     torch::nn::Module& model) {
   auto& forecaster = models::as_field_forecaster(model);
   model.eval();
-  const auto batch = data(Split::kTest).range(Split::kTest, 0, 2);
+  const auto& tested = data(Split::kTest);
+  const auto batch =
+      tested.windows_at(Split::kTest,
+                        torch::arange(kAuditedCases, torch::kInt64)
+                            .remainder(tested.cases(Split::kTest)),
+                        tested.frames());
   const int64_t given = data_options_.given;
   const bool block = this->block() > 0;
   const int64_t seen =
       block ? given + steps(Split::kTest) - 1 : batch.frames.size(1);
+  const std::shared_ptr<Surrogate> predicting =
+      surrogate(model.shared_from_this(), runtime_, steps(Split::kTest));
   return AuditSubject{
       .inputs = batch.frames,
       .visible = given,
       .paths = {{"test",
                  [this, batch, &forecaster](const Tensor& frames) {
-                   const torch::NoGradGuard no_grad;
+                   return test_path(
+                       forecaster, {frames, batch.parameters, batch.constants});
+                 }},
+                {"predict",
+                 [predicting,
+                  inputs = named(batch)](const Tensor& frames) mutable {
+                   inputs["fields"] = frames;
+                   // What else it gives is what it was given.
                    return NamedTensors{
-                       {"fields",
-                        forecast(forecaster,
-                                 {frames, batch.parameters, batch.constants},
-                                 steps(Split::kTest), {})}};
+                       {"fields", predicting->apply(inputs).at("fields")}};
                  }}},
       .forward =
           [&forecaster, told = told(batch), seen](const Tensor& frames) {
@@ -72,6 +86,37 @@ std::optional<AuditSubject> FieldForecast::audit_subject(
           [given, block](int64_t output) {
             return block ? given : output + given;
           }};
+}
+
+NamedTensors FieldForecast::test_path(models::FieldForecaster& model,
+                                      const data::FieldBatch& cases) const {
+  const torch::NoGradGuard no_grad;
+  const PrecisionScope scope(runtime_);
+  std::vector<Tensor> answers;
+  for (int64_t n = 0; n < cases.frames.size(0); n += eval_options_.batch) {
+    const auto part = [&](const Tensor& all) {
+      return all.defined() ? all.slice(0, n, n + eval_options_.batch) : all;
+    };
+    answers.push_back(forecast(
+        model,
+        {part(cases.frames), part(cases.parameters), part(cases.constants)},
+        steps(Split::kTest), {}));
+  }
+  return {{"fields", torch::cat(answers)}};
+}
+
+NamedTensors FieldForecast::named(const data::FieldBatch& cases) const {
+  NamedTensors all{{"fields", cases.frames}};
+  const auto add = [&](const std::vector<std::string>& names,
+                       const Tensor& values) {
+    for (size_t n = 0; n < names.size(); ++n) {
+      all[names[n]] = values.select(-1, static_cast<int64_t>(n));
+    }
+  };
+  const auto known = told(cases);
+  add(data_options_.told(), known.numbers);
+  add(data_options_.constants(), known.constants);
+  return all;
 }
 
 std::optional<StepSubject> FieldForecast::step_subject(

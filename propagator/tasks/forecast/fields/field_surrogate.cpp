@@ -178,7 +178,8 @@ class FieldSurrogate : public Surrogate,
                       shape.given, shape.axes(), shape.channels,
                       fmt::join(fields.sizes(), ", ")));
     }
-    if (!torch::isfinite(fields).all().item<bool>()) {
+    // Later frames are not looked at.
+    if (!torch::isfinite(fields.narrow(1, 0, shape.given)).all().item<bool>()) {
       throw UsageError("some of 'fields' are not finite");
     }
   }
@@ -238,8 +239,14 @@ class FieldSurrogate : public Surrogate,
 
 std::unique_ptr<Surrogate> FieldForecast::surrogate(
     std::shared_ptr<torch::nn::Module> model, const Runtime& runtime) const {
+  return surrogate(std::move(model), runtime, eval_options_.steps);
+}
+
+std::unique_ptr<Surrogate> FieldForecast::surrogate(
+    std::shared_ptr<torch::nn::Module> model, const Runtime& runtime,
+    int64_t steps) const {
   return std::make_unique<FieldSurrogate>(
-      std::move(model), layout_, eval_options_.steps, eval_options_.batch,
+      std::move(model), layout_, steps, eval_options_.batch,
       data_options_.told(), data_options_.constants(), runtime);
 }
 
