@@ -173,7 +173,6 @@ struct CausalInputs {
   Tensor q, k, v;  // (B, H, T, D), views of it
   Tensor mask;     // (T, T)
   bool packed;     // there is a kernel that takes qkv
-  bool blocks;     // on the CPU queries are taken in blocks
   double pairs;    // of a query and a key that it sees, in all cases
 
   explicit CausalInputs(const Setting& s)
@@ -185,7 +184,6 @@ struct CausalInputs {
                                   s.sizes.sees_itself(), s.runtime.options())),
         packed(kernels::packed_attention_is_fused(
             qkv.narrow(2, 0, s.sizes.width), s.sizes.heads)),
-        blocks(s.runtime.device.is_cpu()),
         pairs(0) {
     for (int64_t i = 0; i < s.sizes.frames; ++i) {
       pairs += number(s.sizes.keys_seen(i + 1));
@@ -200,15 +198,11 @@ Operator causal_attention(const Setting& s) {
   const bool sees_itself = s.sizes.sees_itself();
   const auto out =
       kernels::packed_causal_attention(in.qkv, heads, prefix, sees_itself);
-  std::function<void()> ours = [=] {
-    kernels::packed_causal_attention(in.qkv, heads, prefix, sees_itself);
-  };
-  if (in.blocks) {
-    ours = [=] {
-      pack(kernels::causal_attention(in.q, in.k, in.v, prefix, sees_itself));
-    };
-  }
-  return {in.packed || in.blocks, ours,
+  return {in.packed,
+          [=] {
+            kernels::packed_causal_attention(in.qkv, heads, prefix,
+                                             sees_itself);
+          },
           [=] { pack(kernels::masked_attention(in.q, in.k, in.v, in.mask)); },
           bytes_of({in.qkv, out.out, out.log_sum}),
           4 * in.pairs * number(in.q.size(3))};
@@ -225,25 +219,6 @@ Tensor plain_attention_backward(const CausalInputs& in, const Tensor& p,
               torch::matmul(p.transpose(2, 3), g));
 }
 
-// In blocks it is autograd that calls it.
-std::function<void()> backward_in_blocks(const Setting& s,
-                                         const CausalInputs& in,
-                                         const Tensor& grad) {
-  const torch::AutoGradMode with_gradients(true);
-  std::vector<Tensor> inputs;
-  for (const auto& x : {in.q, in.k, in.v}) {
-    inputs.push_back(x.detach().requires_grad_());
-  }
-  const auto out = kernels::causal_attention(
-      inputs[0], inputs[1], inputs[2], s.sizes.prefix(), s.sizes.sees_itself());
-  const auto g = by_head(grad, in.q.size(1));
-  return [=] {
-    const auto d =
-        torch::autograd::grad({out}, inputs, {g}, /*retain_graph=*/true);
-    pack(d[0], d[1], d[2]);
-  };
-}
-
 Operator causal_attention_backward(const Setting& s) {
   const CausalInputs in(s);
   const int64_t heads = s.sizes.heads, prefix = s.sizes.prefix();
@@ -253,13 +228,12 @@ Operator causal_attention_backward(const Setting& s) {
   const auto grad = s.random(out.out.sizes());
   const auto p =
       torch::softmax(kernels::attention_scores(in.q, in.k, in.mask), -1);
-  std::function<void()> ours = [=] {
-    kernels::packed_causal_attention_backward(grad, in.qkv, out, heads, prefix,
-                                              sees_itself);
-  };
-  if (in.blocks) ours = backward_in_blocks(s, in, grad);
   // Scores are computed again: five products.
-  return {in.packed || in.blocks, ours,
+  return {in.packed,
+          [=] {
+            kernels::packed_causal_attention_backward(grad, in.qkv, out, heads,
+                                                      prefix, sees_itself);
+          },
           [=] { plain_attention_backward(in, p, grad); },
           bytes_of({grad, in.qkv, out.out, out.log_sum, /*dqkv*/ in.qkv}),
           10 * in.pairs * number(in.q.size(3))};

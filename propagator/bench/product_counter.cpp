@@ -7,6 +7,7 @@
 #include <string>
 
 #include "propagator/bench/timing.h"
+#include "propagator/kernels/encoder/causal_head.h"
 
 namespace propagator::bench {
 namespace {
@@ -21,7 +22,9 @@ enum class Counted {
   kAxisProduct,
   kModeProduct,
   kConvolution,
-  kAttention
+  kAttention,
+  kCausalAttention,
+  kCausalAttentionBackward
 };
 
 const std::map<std::string, Counted>& counted() {
@@ -37,7 +40,9 @@ const std::map<std::string, Counted>& counted() {
       {"aten::convolution_overrideable", kConvolution},
       {"propagator::axis_product", kAxisProduct},
       {"propagator::mode_product", kModeProduct},
-      {"propagator::set_attention", kAttention}};
+      {"propagator::set_attention", kAttention},
+      {"propagator::causal_attention", kCausalAttention},
+      {"propagator::causal_attention_backward", kCausalAttentionBackward}};
   return names;
 }
 
@@ -64,6 +69,18 @@ double of_attention(const Tensor& qkv) {
   return 4 * number(qkv.numel()) / 3 * number(qkv.size(1));
 }
 
+// Queries (B, H, T, D), the prefix, and whether a query sees itself: scores of
+// what is seen, and what they weigh.
+double of_causal_attention(const c10::ArrayRef<const c10::IValue>& inputs) {
+  const auto q = inputs[0].toTensor();
+  const kernels::CausalReach reach{q.size(2), inputs[1].toInt(),
+                                   inputs[2].toBool()};
+  double pairs = 0;
+  for (int64_t i = 0; i < reach.tokens; ++i)
+    pairs += number(reach.keys_seen(i));
+  return 4 * pairs * number(q.size(0) * q.size(1) * q.size(3));
+}
+
 double operations_of_call(const at::RecordFunction& function, Counted kind) {
   const auto inputs = function.inputs();
   const auto tensor = [&](size_t n) { return inputs[n].toTensor(); };
@@ -80,6 +97,10 @@ double operations_of_call(const at::RecordFunction& function, Counted kind) {
       return of_convolution(tensor(0), tensor(1), inputs[3].toIntVector());
     case Counted::kAttention:
       return of_attention(tensor(0));
+    case Counted::kCausalAttention:
+      return of_causal_attention(inputs);
+    case Counted::kCausalAttentionBackward:  // a product's two gradients
+      return 2 * of_causal_attention(inputs);
   }
   return 0;
 }

@@ -7,6 +7,7 @@
 #include "propagator/bench/bench.h"
 #include "propagator/bench/kernel_bench.h"
 #include "propagator/cli/commands.h"
+#include "propagator/core/blas_kernels.h"
 #include "propagator/core/error.h"
 #include "propagator/core/log.h"
 #include "propagator/core/machine.h"
@@ -183,6 +184,7 @@ void print_json(const Measured& m) {
            {"threads", m.threads},
            {"machine", machine_name(m.runtime.device)},
            {"libtorch", TORCH_VERSION},
+           {"blas_kernels", blas_kernels()},
            {"code", code_version()},
            {"operations_per_second", m.limits->operations},
            {"bytes_per_second", m.limits->bytes},

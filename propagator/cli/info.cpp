@@ -6,6 +6,7 @@
 
 #include "propagator/cli/commands.h"
 #include "propagator/cli/launched_ranks.h"
+#include "propagator/core/blas_kernels.h"
 #include "propagator/core/log.h"
 #include "propagator/core/machine.h"
 #include "propagator/core/process.h"
@@ -22,6 +23,7 @@ bool has(const char* program) { return !find_program(program).empty(); }
 
 int show_machine(bool as_json) {
   const auto blas = blas_info();
+  const auto kernels = blas_kernels();
   std::vector<std::string> devices, machines, both;
   const auto add = [&](const std::string& device) {
     devices.push_back(device);
@@ -39,6 +41,7 @@ int show_machine(bool as_json) {
                               {"libtorch", TORCH_VERSION},
                               {"blas", blas.name},
                               {"blas_is_reference", blas.reference},
+                              {"blas_kernels", kernels},
                               {"threads", at::get_num_threads()},
                               {"devices", devices},
                               {"machines", machines},
@@ -54,7 +57,8 @@ int show_machine(bool as_json) {
   } else {
     fmt::print("propagator  {} {}\n", kVersion, kCommit);
     fmt::print("libtorch    {}\n", TORCH_VERSION);
-    fmt::print("BLAS        {}\n", blas.name);
+    fmt::print("BLAS        {}{}\n", blas.name,
+               kernels.empty() ? "" : fmt::format(" (kernels: {})", kernels));
     fmt::print("threads     {}\n", at::get_num_threads());
     fmt::print("devices     {}\n", fmt::join(both, ", "));
     fmt::print("formats     safetensors, HDF5{}{}\n",

@@ -9,6 +9,7 @@
 #include "propagator/cli/commands.h"
 #include "propagator/cli/launched_ranks.h"
 #include "propagator/cli/terminal.h"
+#include "propagator/core/blas_kernels.h"
 #include "propagator/core/error.h"
 #include "propagator/core/freed_memory.h"
 #include "propagator/core/version.h"
@@ -168,6 +169,7 @@ int main(int argc, char** argv) {
   // A file size limit or a closed pipe is an error to report, not a death.
   signal(SIGXFSZ, SIG_IGN);
   keep_freed_memory();
+  choose_blas_kernels();
   try {
     const auto launched = cli::launched_ranks();
     if (!launched) return run_command(argc, argv);

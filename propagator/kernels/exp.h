@@ -4,6 +4,7 @@
 #include <bit>
 #include <cmath>
 #include <cstdint>
+#include <type_traits>
 
 namespace propagator::kernels {
 
@@ -37,5 +38,21 @@ inline float exp_of_negative(float x) {
 }
 
 inline double exp_of_negative(double x) { return std::exp(x); }
+
+// Bits of one or the other: a choice of numbers becomes a branch, and a loop
+// with it does not vectorise.
+template <class Real>
+Real pick(bool which, Real a, Real b) {
+  using Bits = std::conditional_t<sizeof(Real) == 4, int32_t, int64_t>;
+  const Bits mask = -static_cast<Bits>(which);
+  return std::bit_cast<Real>((std::bit_cast<Bits>(a) & mask) |
+                             (std::bit_cast<Bits>(b) & ~mask));
+}
+
+// eˣ for x ≤ 0; not a number stays that.
+template <class Real>
+Real exp_or_nan(Real x) {
+  return pick(x == x, exp_of_negative(x), x);
+}
 
 }  // namespace propagator::kernels

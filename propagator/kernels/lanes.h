@@ -11,15 +11,21 @@ inline constexpr int64_t kVectorBytes = 32;
 #else
 inline constexpr int64_t kVectorBytes = 16;
 #endif
+// The widest there is, which pays where products are most of the work.
+#ifdef __AVX512F__
+inline constexpr int64_t kWideVectorBytes = 64;
+#else
+inline constexpr int64_t kWideVectorBytes = kVectorBytes;
+#endif
 
-// Partial sums side by side in 64 bytes of vector registers, added in a fixed
-// order.
-template <class Real>
+// Partial sums side by side in 64 bytes of vector registers, or two of them,
+// added in a fixed order.
+template <class Real, int64_t kBytes = kVectorBytes>
 struct Lanes {
-  static constexpr int64_t kCount = 64 / sizeof(Real);
-  static constexpr int64_t kVectors = 64 / kVectorBytes;
-  static constexpr int64_t kWidth = kVectorBytes / sizeof(Real);
-  typedef Real Vector __attribute__((vector_size(kVectorBytes)));
+  static constexpr int64_t kVectors = kBytes < 32 ? 64 / kBytes : 2;
+  static constexpr int64_t kWidth = kBytes / sizeof(Real);
+  static constexpr int64_t kCount = kVectors * kWidth;
+  typedef Real Vector __attribute__((vector_size(kBytes)));
 
   Vector value[kVectors] = {};
 

@@ -11,7 +11,7 @@ namespace propagator::kernels {
 // on packing them: (rows × inner) times (inner × columns), columns being whole
 // vectors. Number (i, k) of a is at a[i a_row + k a_step], so that a may be a
 // transpose; rows of b and c are contiguous. Sums of a tile stay in registers.
-template <class Real>
+template <class Real, int64_t kBytes = kVectorBytes>
 struct TileProduct {
   int64_t rows, inner, columns;
   const Real* a;
@@ -23,9 +23,10 @@ struct TileProduct {
   const Real* start = nullptr;  // (rows × columns), or nullptr: zeros
   int64_t start_row = 0;        // 0: the same row, as a bias, everywhere
 
-  using Vector = typename Lanes<Real>::Vector;
-  static constexpr int64_t kWidth = Lanes<Real>::kWidth;
-  static constexpr int64_t kMostVectors = Lanes<Real>::kVectors;
+  using L = Lanes<Real, kBytes>;
+  using Vector = typename L::Vector;
+  static constexpr int64_t kWidth = L::kWidth;
+  static constexpr int64_t kMostVectors = L::kVectors;
 
   void run() const {
     for (int64_t j = 0; j < columns; j += kMostVectors * kWidth) {
@@ -60,7 +61,7 @@ struct TileProduct {
       for (int64_t r = 0; r < kRows; ++r) {
         const Real* from = start + (i + r) * start_row + j;
         for (int64_t v = 0; v < kVectors; ++v) {
-          sum[r][v] = Lanes<Real>::load(from + v * kWidth);
+          sum[r][v] = L::load(from + v * kWidth);
         }
       }
     }
@@ -68,7 +69,7 @@ struct TileProduct {
     for (int64_t k = 0; k < inner; ++k, x += a_step, y += b_row) {
       Vector row[kVectors];
       for (int64_t v = 0; v < kVectors; ++v) {
-        row[v] = Lanes<Real>::load(y + v * kWidth);
+        row[v] = L::load(y + v * kWidth);
       }
       for (int64_t r = 0; r < kRows; ++r) {
         const Real factor = x[r * a_row];
@@ -78,7 +79,7 @@ struct TileProduct {
     for (int64_t r = 0; r < kRows; ++r) {
       Real* to = c + (i + r) * c_row + j;
       for (int64_t v = 0; v < kVectors; ++v) {
-        Lanes<Real>::store(sum[r][v], to + v * kWidth);
+        L::store(sum[r][v], to + v * kWidth);
       }
     }
   }

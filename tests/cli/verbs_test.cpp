@@ -700,6 +700,22 @@ TEST_F(Verbs, ListAndInfoSayWhatThereIs) {
   EXPECT_NE(outcome.output.find("attention"), std::string::npos);
 }
 
+// Where a user says which kernels OpenBLAS takes, the program chooses none.
+TEST_F(Verbs, InfoNamesTheKernelsOfOpenBlas) {
+  const auto kernels = [&] {
+    return json_of("info --json").at("blas_kernels").get<std::string>();
+  };
+  if (kernels().empty()) return;  // another BLAS
+#if defined(__x86_64__)
+  setenv("OPENBLAS_CORETYPE", "Prescott", 1);
+  EXPECT_EQ(kernels(), "Prescott");
+  unsetenv("OPENBLAS_CORETYPE");
+  if (__builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma")) {
+    EXPECT_NE(kernels(), "Prescott");
+  }
+#endif
+}
+
 TEST_F(Verbs, CheckAndDataInfoAsJson) {
   const auto checked = json_of("check " + tiny() + " --json --seed 3");
   EXPECT_EQ(checked.at("config").at("seed"), "3");

@@ -8,6 +8,7 @@
 #include <limits>
 
 #include "propagator/kernels/cuda.h"
+#include "propagator/kernels/encoder/causal_attention_cpu.h"
 
 namespace propagator::kernels {
 namespace {
@@ -37,7 +38,8 @@ torch::Tensor apart(const torch::Tensor& x, int64_t prefix) {
   return x - origin_of(x, prefix);
 }
 
-struct CausalAttention : torch::autograd::Function<CausalAttention> {
+// In tensor operations, a block of queries at a time.
+struct CausalBlocks : torch::autograd::Function<CausalBlocks> {
   static torch::Tensor forward(torch::autograd::AutogradContext* context,
                                torch::Tensor q, torch::Tensor keys,
                                torch::Tensor values, int64_t prefix,
@@ -94,6 +96,32 @@ struct CausalAttention : torch::autograd::Function<CausalAttention> {
   }
 };
 
+// In the CPU's kernel.
+struct CausalHeads : torch::autograd::Function<CausalHeads> {
+  static torch::Tensor forward(torch::autograd::AutogradContext* context,
+                               torch::Tensor q, torch::Tensor k,
+                               torch::Tensor v, int64_t prefix,
+                               bool sees_itself) {
+    const auto forward = causal_attention_cpu({q, k, v, prefix, sees_itself});
+    context->save_for_backward({q, k, v, forward.log_sum});
+    context->saved_data["prefix"] = prefix;
+    context->saved_data["sees_itself"] = sees_itself;
+    return forward.out;
+  }
+
+  static torch::autograd::variable_list backward(
+      torch::autograd::AutogradContext* context,
+      torch::autograd::variable_list upstream) {
+    const auto saved = context->get_saved_variables();
+    const auto d = causal_attention_backward_cpu(
+        upstream[0],
+        {saved[0], saved[1], saved[2], context->saved_data["prefix"].toInt(),
+         context->saved_data["sees_itself"].toBool()},
+        saved[3]);
+    return {d.q, d.k, d.v, torch::Tensor(), torch::Tensor()};
+  }
+};
+
 // (B, T, 3 C) → queries, keys, values, each (B, H, T, D).
 std::array<torch::Tensor, 3> unpack(const torch::Tensor& qkv, int64_t heads) {
   const auto parts = qkv.view({qkv.size(0), qkv.size(1), 3, heads, -1});
@@ -117,16 +145,24 @@ torch::Tensor causal_scores(const torch::Tensor& q, const torch::Tensor& k,
 }  // namespace
 
 bool packed_attention_is_fused(const torch::Tensor& x, int64_t heads) {
-  return x.is_cuda() && x.scalar_type() == torch::kFloat32 &&
+  if (!x.is_cuda()) return has_causal_attention_cpu(x);
+  return x.scalar_type() == torch::kFloat32 &&
          causal_attention_cuda_has_depth(x.size(-1) / heads);
 }
 
 PackedAttention packed_causal_attention(const torch::Tensor& qkv, int64_t heads,
                                         int64_t prefix, bool sees_itself) {
-  if (packed_attention_is_fused(qkv.narrow(2, 0, qkv.size(2) / 3), heads)) {
+  const bool fused =
+      packed_attention_is_fused(qkv.narrow(2, 0, qkv.size(2) / 3), heads);
+  if (fused && qkv.is_cuda()) {
     return packed_causal_attention_cuda(qkv, heads, prefix, sees_itself);
   }
   const auto [q, k, v] = unpack(qkv, heads);
+  if (fused) {
+    const auto [out, log_sum] =
+        causal_attention_cpu({q, k, v, prefix, sees_itself});
+    return {pack(out), log_sum};
+  }
   const auto scores = causal_scores(q, apart(k, prefix), prefix, sees_itself);
   const auto mean = torch::matmul(torch::softmax(scores, -1), apart(v, prefix));
   return {pack(mean + origin_of(v, prefix)), torch::logsumexp(scores, -1)};
@@ -137,19 +173,24 @@ torch::Tensor packed_causal_attention_backward(const torch::Tensor& grad,
                                                const PackedAttention& forward,
                                                int64_t heads, int64_t prefix,
                                                bool sees_itself) {
-  if (packed_attention_is_fused(grad, heads)) {
+  const bool fused = packed_attention_is_fused(grad, heads);
+  if (fused && grad.is_cuda()) {
     return packed_causal_attention_backward_cuda(grad, qkv, forward, heads,
                                                  prefix, sees_itself);
   }
   const auto [q, all_keys, all_values] = unpack(qkv, heads);
+  const auto g =
+      grad.view({grad.size(0), grad.size(1), heads, -1}).transpose(1, 2);
+  if (fused) {
+    return causal_attention_backward_cpu(
+               g, {q, all_keys, all_values, prefix, sees_itself},
+               forward.log_sum)
+        .packed.flatten(2);
+  }
   const auto k = apart(all_keys, prefix), v = apart(all_values, prefix);
   const double scale = 1 / std::sqrt(static_cast<double>(q.size(3)));
   const auto p = torch::exp(causal_scores(q, k, prefix, sees_itself) -
                             forward.log_sum.unsqueeze(-1));
-  const auto by_head = [&](const torch::Tensor& x) {
-    return x.view({x.size(0), x.size(1), heads, -1}).transpose(1, 2);
-  };
-  const auto g = by_head(grad);
   const auto ds = score_gradient(p, torch::matmul(g, v.transpose(2, 3)), scale);
   return torch::cat(
       {pack(torch::matmul(ds, k)), pack(torch::matmul(ds.transpose(2, 3), q)),
@@ -160,7 +201,11 @@ torch::Tensor packed_causal_attention_backward(const torch::Tensor& grad,
 torch::Tensor causal_attention(const torch::Tensor& q, const torch::Tensor& k,
                                const torch::Tensor& v, int64_t prefix,
                                bool sees_itself) {
-  return CausalAttention::apply(q, k, v, prefix, sees_itself);
+  const auto type = q.scalar_type();
+  const bool fused = has_causal_attention_cpu(q) && k.scalar_type() == type &&
+                     v.scalar_type() == type;
+  return fused ? CausalHeads::apply(q, k, v, prefix, sees_itself)
+               : CausalBlocks::apply(q, k, v, prefix, sees_itself);
 }
 
 torch::Tensor attention_scores(const torch::Tensor& q, const torch::Tensor& k,

@@ -15,8 +15,8 @@ torch::Tensor causal_attention(const torch::Tensor& q, const torch::Tensor& k,
 
 // The same with backward apart from autograd and everything packed, as a
 // projection of tokens gives it: qkv (B, T, 3 C) holds the queries of all
-// heads, then the keys, then the values of a token. On CUDA by kernels that
-// never keep the T × T weights; in plain operations elsewhere.
+// heads, then the keys, then the values of a token. By kernels that never keep
+// the T × T weights where there are some, in plain operations elsewhere.
 struct PackedAttention {
   torch::Tensor out;      // (B, T, C)
   torch::Tensor log_sum;  // (B, H, T), for backward: log Σ_j exp(q_i · k_j /

@@ -1,11 +1,9 @@
 #pragma once
 
 #include <algorithm>
-#include <bit>
 #include <cmath>
 #include <cstdint>
 #include <limits>
-#include <type_traits>
 #include <vector>
 
 #include "propagator/kernels/exp.h"
@@ -23,21 +21,10 @@ struct HostMath {
   static constexpr Real infinity() {
     return std::numeric_limits<Real>::infinity();
   }
-  // Bits of one or the other: a choice of numbers becomes a branch, and a loop
-  // with it does not vectorise.
   static Real pick(bool which, Real a, Real b) {
-    using Bits = std::conditional_t<sizeof(Real) == 4, int32_t, int64_t>;
-    const Bits mask = -static_cast<Bits>(which);
-    return std::bit_cast<Real>((std::bit_cast<Bits>(a) & mask) |
-                               (std::bit_cast<Bits>(b) & ~mask));
+    return kernels::pick(which, a, b);
   }
 };
-
-// eˣ for x ≤ 0; not a number stays that.
-template <class Real>
-Real exp_or_nan(Real x) {
-  return HostMath<Real>::pick(x == x, exp_of_negative(x), x);
-}
 
 // Queries and keys meet in tiles of so many.
 inline constexpr int64_t kTileQueries = 32, kTileKeys = 128;
