@@ -95,7 +95,8 @@ TEST_F(RunVtkAnswers, OneTimeOfThreeVariablesOfSpaceIsAnImage) {
   const auto file = written("a.vti", variables, {{"u", u}});
   EXPECT_EQ(between(file, "WholeExtent=\"", "\""), "0 1 0 2 0 1");
   EXPECT_EQ(between(file, "Origin=\"", "\""), "0 0 5");
-  EXPECT_TRUE(torch::equal(array_of(file, "u"), u.permute({2, 1, 0}).flatten()));
+  EXPECT_TRUE(
+      torch::equal(array_of(file, "u"), u.permute({2, 1, 0}).flatten()));
   auto moving = variables;
   moving[3].values = t + 0.1 * grid[0];
   const auto message = refusal(moving);
@@ -124,7 +125,7 @@ TEST_F(RunVtkAnswers, AnyPointsAreVertices) {
   EXPECT_EQ(between(file, "NumberOfPoints=\"", "\""), "3");
   EXPECT_EQ(between(file, "NumberOfVerts=\"", "\""), "3");
   EXPECT_TRUE(torch::equal(array_of(file, "points").view({3, 3}),
-                            torch::stack({x, t, torch::zeros_like(x)}, 1)));
+                           torch::stack({x, t, torch::zeros_like(x)}, 1)));
   EXPECT_TRUE(torch::allclose(array_of(file, "u &amp; &quot;v&quot;"), u, 0, 0,
                               /*equal_nan=*/true));
   EXPECT_TRUE(torch::equal(array_of(file, "t"), t));
