@@ -30,7 +30,8 @@ void add_predict(CLI::App& app, Action& action) {
                    ".h5, .npz or, for columns of numbers, .csv")
       ->required();
   verb->add_option("-o,--output", o->output,
-                   ".h5, .npz or, for columns of numbers, .csv")
+                   ".h5, .npz or, for columns of numbers, .csv; fields at "
+                   "points also .vti (an even grid) or .vtp (any) for ParaView")
       ->required();
   verb->add_option("--from", o->from, "A checkpoint (default: the newest)");
   verb->add_option("--adapter", o->adapter,

@@ -43,6 +43,13 @@ void PodOptions::describe(config::Schema& s) {
           {.help = "whole snapshots of a like flow: an .h5 or .npz with each "
                    "variable's places and each field; beside the configuration",
            .file = true});
+  s.field("simulator", simulator,
+          {.help = "what computes model.file where it is not there yet; "
+                   "`propagator list` shows simulators",
+           .later = true});
+  s.field(
+      "simulation", simulation,
+      {.help = "keys of that simulator, as wake.reynolds=110", .later = true});
   s.field("modes", modes,
           {.help = "modes of the snapshots, at most", .min = 1, .max = 1000});
   s.field("intervals", intervals,

@@ -4,6 +4,7 @@
 #include <vector>
 
 #include "propagator/models/fitted_net.h"
+#include "propagator/models/uses_snapshots.h"
 
 namespace propagator::data {
 struct Gridded;
@@ -11,8 +12,10 @@ struct Gridded;
 
 namespace propagator::models {
 
-struct PodOptions : FieldNetOptions {
+struct PodOptions : FieldNetOptions, UsesSnapshots {
   std::string file = {};
+  std::string simulator = {};
+  std::vector<std::string> simulation = {};
   int64_t modes = 12;
   int64_t intervals = 40;
 
@@ -22,6 +25,7 @@ struct PodOptions : FieldNetOptions {
   bool needs_readings() const override { return true; }
   bool is_fitted() const override { return true; }
   int64_t smoothness() const override { return 2; }  // of cubic splines
+  Source snapshots() const override { return {file, simulator, simulation}; }
   std::shared_ptr<FieldNet> make(const FieldDomain& domain) const override;
 };
 

@@ -10,6 +10,7 @@
 #include "propagator/models/frame_cnn.h"
 #include "propagator/models/frame_fno.h"
 #include "propagator/models/frame_unet.h"
+#include "propagator/models/gaussian.h"
 #include "propagator/models/gaussian_process.h"
 #include "propagator/models/heat_former.h"
 #include "propagator/models/hit_former.h"
@@ -142,6 +143,9 @@ const Kinds<DensityOptions>& densities() {
       {"flow_matching",
        {"a stream that carries normal numbers to the data",
         [] { return std::make_unique<FlowMatchingOptions>(); }}},
+      {"gaussian",
+       {"one normal distribution, its mean and covariance by a network",
+        [] { return std::make_unique<GaussianOptions>(); }}},
       {"made",
        {"a mixture of normals for each variable, by a masked network",
         [] { return std::make_unique<MadeOptions>(); }}},

@@ -1,7 +1,6 @@
 #include "propagator/models/density.h"
 
 #include <torch/autograd.h>
-#include <torch/optim/adam.h>
 #include <torch/utils.h>
 
 #include <cmath>
@@ -12,6 +11,7 @@
 #include "propagator/models/autoregressive_flow.h"
 #include "propagator/models/density_former.h"
 #include "propagator/models/flow_matching.h"
+#include "propagator/models/gaussian.h"
 #include "propagator/models/made.h"
 #include "testing.h"
 
@@ -39,6 +39,10 @@ std::shared_ptr<Density> made(const std::string& name,
     of->width = 8;
     of->heads = 2;
     of->feed_forward = 8;
+    options = std::move(of);
+  } else if (name == "gaussian") {
+    auto of = std::make_unique<GaussianOptions>();
+    of->width = 8;
     options = std::move(of);
   } else if (name == "flow_matching") {
     auto of = std::make_unique<FlowMatchingOptions>();
@@ -68,7 +72,7 @@ class ModelsDensity : public ::testing::TestWithParam<const char*> {};
 INSTANTIATE_TEST_SUITE_P(Models, ModelsDensity,
                          ::testing::Values("made", "made-mixture",
                                            "density_former", "flow_matching",
-                                           "maf", "spline_flow"));
+                                           "gaussian", "maf", "spline_flow"));
 
 Tensor given_rows(int64_t count, int64_t columns) {
   return columns == 0 ? torch::zeros({count, 0}, torch::kFloat64)
@@ -329,6 +333,40 @@ TEST_P(ModelsFlow, ItsDeterminantIsThatOfReverseMode) {
   expect_determinant(*flow({3, 1}), 1e-9);
 }
 
+class ModelsGaussian : public ::testing::Test {
+ protected:
+  std::shared_ptr<Gaussian> gaussian(const DensityShape& shape) {
+    return std::dynamic_pointer_cast<Gaussian>(made("gaussian", shape));
+  }
+};
+
+TEST_F(ModelsGaussian, ComesBackFromNormalNumbers) {
+  expect_way_back(*gaussian({4, 2}), 1e-10);
+}
+
+TEST_F(ModelsGaussian, ItsDeterminantIsThatOfReverseMode) {
+  expect_determinant(*gaussian({3, 1}), 1e-10);
+}
+
+// Minus the second derivatives of its logarithm are the same everywhere, and
+// not those of independent variables.
+TEST_F(ModelsGaussian, IsOneNormalDistributionOfAnyCovariance) {
+  const auto model = gaussian({3, 1});
+  const auto hessian = [&](const Tensor& at) {
+    const auto x = at.clone().requires_grad_();
+    const auto slope = torch::autograd::grad(
+        {model->log_prob(x, given_rows(1, 1)).sum()}, {x}, {}, true, true)[0];
+    std::vector<Tensor> rows;
+    for (int64_t d = 0; d < 3; ++d) {
+      rows.push_back(torch::autograd::grad({slope[0][d]}, {x}, {}, true)[0][0]);
+    }
+    return torch::stack(rows);
+  };
+  const auto here = hessian(random({1, 3}, "here"));
+  EXPECT_TRUE(near(hessian(10 * random({1, 3}, "there")), here, {1e-9, 1e-9}));
+  EXPECT_GT(here[0][1].abs().item<double>(), 1e-3);
+}
+
 class ModelsFlowMatching : public ::testing::Test {
  protected:
   // To the error of so many steps.
@@ -363,57 +401,6 @@ TEST_F(ModelsFlowMatching, ItsLossIsTheMeanSquareOfTheMissingVelocity) {
       torch::kFloat64);
   EXPECT_TRUE(
       near(model->loss(x, given_rows(2, 0), noise), expected, {1e-10, 1e-10}));
-}
-
-// How far a density that learns 4000 samples of a normal distribution for so
-// many steps is below it on these.
-double gap_to_gaussian(const DensityOptions& options, int steps) {
-  const double correlation = 0.8;
-  const auto z = RandomStream(1, "gaussian").normal({4000, 2});
-  const auto x = torch::stack(
-      {1 + 2 * z.select(1, 0),
-       correlation * z.select(1, 0) +
-           std::sqrt(1 - correlation * correlation) * z.select(1, 1)},
-      1);
-  auto model = options.make({2, 0});
-  model->to(torch::kFloat64);
-  model->initialise(1);
-  const auto none = torch::zeros({4000, 0}, torch::kFloat64);
-  model->calibrate(x, none);
-  std::vector<Tensor> trained;
-  for (auto& value : model->parameters()) {
-    if (value.requires_grad()) trained.push_back(value);
-  }
-  torch::optim::Adam adam(trained, torch::optim::AdamOptions(0.02));
-  for (int n = 0; n < steps; ++n) {
-    const auto noise = RandomStream(n, "noise")
-                           .uniform({4000, options.noise_numbers({2, 0})}, 0, 1,
-                                    torch::kFloat64);
-    adam.zero_grad();
-    model->loss(x, none, noise).mean().backward();
-    adam.step();
-  }
-  const auto u = z.select(1, 0), v = z.select(1, 1);
-  const auto exact = -0.5 * (u.square() + v.square()) -
-                     std::log(2 * std::numbers::pi) - std::log(2) -
-                     0.5 * std::log(1 - correlation * correlation);
-  const torch::NoGradGuard no_grad;
-  return (exact - model->log_prob(x, none)).mean().item<double>();
-}
-
-// One map of a flow can be any normal distribution: its density is found.
-TEST(ModelsDensityFit, AKnownGaussianIsRecovered) {
-  AutoregressiveFlowOptions options;
-  options.flows = 1;
-  options.width = 8;
-  EXPECT_LT(std::abs(gap_to_gaussian(options, 200)), 5e-3);
-}
-
-TEST(ModelsDensityFit, AStreamFindsAKnownGaussian) {
-  FlowMatchingOptions options;
-  options.width = 32;
-  options.layers = 2;
-  EXPECT_LT(std::abs(gap_to_gaussian(options, 300)), 2e-2);
 }
 
 }  // namespace

@@ -33,6 +33,20 @@ TEST(RunExperiment, HashesStayWhatTheyWere) {
   }
 }
 
+// Modes of the truth itself would be the answer before the question.
+TEST(RunExperiment, ModesOfAWakeAreOfAnotherFlow) {
+  for (const std::string name : {"wake-pod", "wake-small-pod"}) {
+    const Experiment e(Document::from_file(
+        fmt::format("{}/reconstruct/{}.yaml", PROPAGATOR_CONFIGS, name)));
+    const auto files = e.task().simulated_files();
+    ASSERT_EQ(files.size(), 2U) << name;
+    EXPECT_NE(files[0].path, files[1].path) << name;
+    EXPECT_EQ(std::ranges::count(files[0].settings, "wake.reynolds=110"), 0);
+    EXPECT_EQ(std::ranges::count(files[1].settings, "wake.reynolds=110"), 1);
+    EXPECT_TRUE(e.remarks(std::nullopt).empty()) << name;
+  }
+}
+
 // A key that came later is part of the hash where it says something.
 TEST(RunExperiment, LaterKeysAreHashedWhereTheyAreSet) {
   const auto hash = [](const std::string& more) {

@@ -10,6 +10,7 @@
 
 #include "propagator/core/error.h"
 #include "propagator/core/log.h"
+#include "propagator/models/uses_snapshots.h"
 #include "propagator/tasks/calibration.h"
 #include "propagator/tasks/reconstruct/scaled_net.h"
 
@@ -40,6 +41,18 @@ Tensor upper_share(const Tensor& values, const Tensor& known, double share) {
   const auto at = (share * (count + 1)).ceil().to(torch::kInt64) - 1;
   return sorted.gather(0, torch::minimum(at, count - 1).clamp_min(0))
       .squeeze(0);
+}
+
+SimulatedFile source_of(const TruthOptions& truth) {
+  return {truth.file, truth.simulator, truth.simulation};
+}
+
+// Without a path if the model uses none.
+SimulatedFile snapshots_of_model(const models::FieldNetOptions* options) {
+  const auto* uses = dynamic_cast<const models::UsesSnapshots*>(options);
+  if (uses == nullptr) return {};
+  auto source = uses->snapshots();
+  return {source.file, source.simulator, source.simulation};
 }
 
 }  // namespace
@@ -85,8 +98,12 @@ void Reconstruct::validate_own() {
   const bool drawn =
       sensor_options_.file.empty() && truth_options_.file.empty();
   validate_unknowns(drawn);
-  for (const auto& simulated : simulated_files()) {
-    expect_simulated(simulated, "truth", "data/wake.h5");
+  if (!truth_options_.simulator.empty()) {
+    expect_simulated(source_of(truth_options_), "truth", "data/wake.h5");
+  }
+  const auto snapshots = snapshots_of_model(model_options_.get());
+  if (!snapshots.simulator.empty()) {
+    expect_simulated(snapshots, "model", "data/wake-110.h5");
   }
   if (reading_loss_.kind == ReadingLoss::kFaithful &&
       model_options_->is_fitted()) {
@@ -94,25 +111,28 @@ void Reconstruct::validate_own() {
                       "faithful variances are trained, and this model is not",
                       "with heteroscedastic it says its own, if it has one");
   }
-  if (!sensor_options_.file.empty() && sensor_options_.noise > 0) {
-    throw ConfigError("sensors.noise",
-                      "readings of a file have their own noise",
-                      "leave out sensors.noise or sensors.file");
-  }
+  sensor_options_.validate();
 }
 
 std::vector<SimulatedFile> Reconstruct::simulated_files() const {
-  if (truth_options_.simulator.empty()) return {};
-  return {{truth_options_.file, truth_options_.simulator,
-           truth_options_.simulation}};
+  std::vector<SimulatedFile> files;
+  for (const auto& file :
+       {source_of(truth_options_), snapshots_of_model(model_options_.get())}) {
+    if (!file.simulator.empty()) files.push_back(file);
+  }
+  return files;
 }
 
 std::vector<std::string> Reconstruct::inspect() {
-  if (!truth_options_.simulator.empty() &&
-      !std::filesystem::exists(truth_options_.file)) {
+  std::vector<std::string> missing;
+  for (const auto& file : simulated_files()) {
+    if (std::filesystem::exists(file.path)) continue;
+    missing.push_back(fmt::format("{} is not there yet: {} computes it first",
+                                  file.path, file.simulator));
+  }
+  if (!missing.empty()) {
     auto lines = config::items_of(problem_->describe());
-    lines.push_back(fmt::format("{} is not there yet: {} computes it first",
-                                truth_options_.file, truth_options_.simulator));
+    lines.insert(lines.end(), missing.begin(), missing.end());
     return lines;
   }
   auto lines = Solve::inspect();
@@ -160,6 +180,12 @@ SolveReference::Freedoms Reconstruct::freedoms() const {
 
 void Reconstruct::prepare(int64_t seed, const Runtime& runtime) {
   seed_ = seed;
+  if (!truth_options_.file.empty() &&
+      snapshots_of_model(model_options_.get()).path == truth_options_.file) {
+    log::warn(
+        "model.file is truth.file: its snapshots are the answer before the "
+        "question");
+  }
   std::optional<GriddedFields> truth;
   if (!truth_options_.file.empty()) {
     truth = read_gridded_fields(truth_options_.file, *problem_);
@@ -167,6 +193,9 @@ void Reconstruct::prepare(int64_t seed, const Runtime& runtime) {
   if (!sensor_options_.file.empty()) {
     sensors_ = read_readings(*problem_, sensor_options_, measured_, seed);
     find_never_read();
+  } else if (sensor_options_.placement == Placement::kGiven) {
+    sensors_ =
+        sensors_at_places(*problem_, truth, sensor_options_, measured_, seed);
   } else if (truth) {
     sensors_ = sensors_on_grid(*truth, sensor_options_, measured_, seed);
   } else {

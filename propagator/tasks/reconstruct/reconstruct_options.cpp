@@ -1,5 +1,6 @@
 #include "propagator/tasks/reconstruct/reconstruct_options.h"
 
+#include "propagator/core/error.h"
 #include "propagator/tasks/loss_weight.h"
 
 namespace propagator::tasks {
@@ -17,7 +18,13 @@ void SensorOptions::describe(config::Schema& s) {
            .max = 10000000,
            .memory = true});
   s.field("placement", placement,
-          {.help = "where sensors stand that are drawn from the truth"});
+          {.help = "where sensors stand whose readings are drawn from the "
+                   "truth; given: at the places in sensors.positions"});
+  s.field("positions", positions,
+          {.help = "places of sensors: a .csv, .h5, .npz or .mat with each "
+                   "variable by name; beside the configuration",
+           .file = true,
+           .later = true});
   s.field("fields", fields,
           {.help = "fields that are read; if there are none, all of them"});
   s.field("noise", noise,
@@ -30,6 +37,32 @@ void SensorOptions::describe(config::Schema& s) {
                    "taken from a file, drawn besides from a truth",
            .min = 0,
            .max = 0.9});
+}
+
+void SensorOptions::validate() const {
+  const bool given = placement == Placement::kGiven;
+  if (!file.empty() && noise > 0) {
+    throw ConfigError("sensors.noise",
+                      "readings of a file have their own noise",
+                      "leave out sensors.noise or sensors.file");
+  }
+  if (!file.empty() && given) {
+    throw ConfigError("sensors.placement",
+                      "readings of a file stand where the file says",
+                      "leave out sensors.file, to draw readings from a truth "
+                      "at sensors.positions, or sensors.placement");
+  }
+  if (given && positions.empty()) {
+    throw ConfigError("sensors.positions",
+                      "sensors.placement is given, but no place is",
+                      "name a .csv, .h5, .npz or .mat with each variable");
+  }
+  if (!given && !positions.empty()) {
+    throw ConfigError("sensors.placement",
+                      "places in a file are used where it is given",
+                      "set sensors.placement=given, or leave out "
+                      "sensors.positions");
+  }
 }
 
 void TruthOptions::describe(config::Schema& s) {

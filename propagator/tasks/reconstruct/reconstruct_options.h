@@ -8,18 +8,21 @@
 namespace propagator::tasks {
 
 // Where sensors stand that are drawn from a known field.
-enum class Placement { kRandom, kGrid };
+enum class Placement { kRandom, kGrid, kGiven };
 
 // What is read, where, and how well.
 struct SensorOptions {
   std::string file = {};
   int64_t count = 0;
   Placement placement = Placement::kRandom;
+  std::string positions = {};
   std::vector<std::string> fields = {};
   double noise = 0;
   double held_out = 0.1;
 
   void describe(config::Schema& schema);
+  // ConfigError if fields contradict one another.
+  void validate() const;
 };
 
 // The whole field, where it is known on a grid.
@@ -62,7 +65,7 @@ template <>
 struct Names<tasks::Placement> {
   using enum tasks::Placement;
   static constexpr std::pair<tasks::Placement, const char*> all[] = {
-      {kRandom, "random"}, {kGrid, "grid"}};
+      {kRandom, "random"}, {kGrid, "grid"}, {kGiven, "given"}};
 };
 
 template <>

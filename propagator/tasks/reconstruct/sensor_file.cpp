@@ -28,31 +28,6 @@ std::string text_of(const pde::Problem& problem, const Tensor& point) {
   return text;
 }
 
-// Moves rounded places to the ends of the domain. DataError if one is outside
-// of it, or a time before its start.
-void expect_inside(const pde::Problem& problem, const Tensor& points,
-                   const std::string& path) {
-  for (size_t v = 0; v < problem.domain.size(); ++v) {
-    const auto& [low, high] = problem.domain[v];
-    auto column = points.select(1, static_cast<int64_t>(v));
-    const double rounding = kRounding * (high - low);
-    const auto outside =
-        ((column < low - rounding) | (column > high + rounding)).nonzero();
-    if (outside.numel() == 0) {
-      column.clamp_(low, high);
-      continue;
-    }
-    const int64_t first = outside[0][0].item<int64_t>();
-    throw DataError(
-        fmt::format("{}: {} of {} sensors are outside of the domain, the first "
-                    "at {}: {} goes from {:.6g} to {:.6g}",
-                    path, outside.size(0), points.size(0),
-                    text_of(problem, points[first]),
-                    problem.symbols.variables[v], low, high),
-        "leave them out, or widen problem.domain");
-  }
-}
-
 // Readings that contradict one another are kept: there may be noise.
 void warn_of_repeats(const pde::Problem& problem, const Sensors& sensors,
                      const std::string& path) {
@@ -151,15 +126,57 @@ void expect_readings(const pde::Problem& problem, const Sensors& sensors,
   }
 }
 
-// The sensors that are used, some of them held out.
-SensorSplit divide(const pde::Problem& problem, const Sensors& all,
+// DataError where those that train have no reading, a warning where they lack
+// those of a field.
+void expect_training_readings(const pde::Problem& problem, const Sensors& all,
+                              const Sensors& training,
+                              const std::string& path) {
+  const auto read = fields_read(all), trains = fields_read(training);
+  if (std::ranges::count(trains, true) == 0) {
+    throw DataError(fmt::format("{}: the {} sensors that train have no reading",
+                                path, training.count()),
+                    "lower sensors.held_out, or raise sensors.count");
+  }
+  for (size_t f = 0; f < read.size(); ++f) {
+    if (!read[f] || trains[f]) continue;
+    log::warn("{}: no sensor that trains has a reading of {}", path,
+              problem.symbols.fields[f]);
+  }
+}
+
+}  // namespace
+
+void expect_inside(const pde::Problem& problem, const Tensor& points,
+                   const std::string& path) {
+  for (size_t v = 0; v < problem.domain.size(); ++v) {
+    const auto& [low, high] = problem.domain[v];
+    auto column = points.select(1, static_cast<int64_t>(v));
+    const double rounding = kRounding * (high - low);
+    const auto outside =
+        ((column < low - rounding) | (column > high + rounding)).nonzero();
+    if (outside.numel() == 0) {
+      column.clamp_(low, high);
+      continue;
+    }
+    const int64_t first = outside[0][0].item<int64_t>();
+    throw DataError(
+        fmt::format("{}: {} of {} sensors are outside of the domain, the first "
+                    "at {}: {} goes from {:.6g} to {:.6g}",
+                    path, outside.size(0), points.size(0),
+                    text_of(problem, points[first]),
+                    problem.symbols.variables[v], low, high),
+        "leave them out, or widen problem.domain");
+  }
+}
+
+SensorSplit divide(const Sensors& all, const std::string& path,
                    const SensorOptions& options, int64_t seed) {
   int64_t used = all.count();
   if (options.count > used) {
     log::warn(
         "{}: it has {} sensors, fewer than sensors.count = {}: all are "
         "used",
-        options.file, used, options.count);
+        path, used, options.count);
   } else if (options.count > 0) {
     used = options.count;
   }
@@ -167,23 +184,8 @@ SensorSplit divide(const pde::Problem& problem, const Sensors& all,
   const auto held_out =
       std::llround(options.held_out * static_cast<double>(used));
   // One sensor at least is for training.
-  auto parts =
-      split(chosen, used - std::min<int64_t>(held_out, used - 1), seed);
-  const auto read = fields_read(all), trains = fields_read(parts.training);
-  if (std::ranges::count(trains, true) == 0) {
-    throw DataError(fmt::format("{}: the {} sensors that train have no reading",
-                                options.file, parts.training.count()),
-                    "lower sensors.held_out, or raise sensors.count");
-  }
-  for (size_t f = 0; f < read.size(); ++f) {
-    if (!read[f] || trains[f]) continue;
-    log::warn("{}: no sensor that trains has a reading of {}", options.file,
-              problem.symbols.fields[f]);
-  }
-  return parts;
+  return split(chosen, used - std::min<int64_t>(held_out, used - 1), seed);
 }
-
-}  // namespace
 
 SensorSplit read_readings(const pde::Problem& problem,
                           const SensorOptions& options,
@@ -222,7 +224,9 @@ SensorSplit read_readings(const pde::Problem& problem,
   }
   expect_inside(problem, all.points, options.file);
   warn_of_repeats(problem, all, options.file);
-  return divide(problem, all, options, seed);
+  auto parts = divide(all, options.file, options, seed);
+  expect_training_readings(problem, all, parts.training, options.file);
+  return parts;
 }
 
 }  // namespace propagator::tasks

@@ -35,8 +35,17 @@ Drawn drawn_of(const SensorOptions& options) {
   return {count, options.held_out > 0 ? std::max<int64_t>(1, held_out) : 0};
 }
 
-// NaN in place of fields that are not read.
-Tensor only(const Tensor& fields, const std::vector<int64_t>& measured) {
+// Places so that about `count` combinations of them fill a box of D axes.
+int64_t per_axis(int64_t count, size_t axes) {
+  return std::max<int64_t>(
+      1, std::llround(std::pow(static_cast<double>(count),
+                               1 / static_cast<double>(axes))));
+}
+
+}  // namespace
+
+Tensor measured_only(const Tensor& fields,
+                     const std::vector<int64_t>& measured) {
   auto readings = torch::full_like(fields, std::nan(""));
   for (const int64_t f : measured) {
     readings.select(1, f).copy_(fields.select(1, f));
@@ -56,14 +65,10 @@ SensorSplit with_noise(SensorSplit sensors, double noise, int64_t seed) {
   return sensors;
 }
 
-// Places so that about `count` combinations of them fill a box of D axes.
-int64_t per_axis(int64_t count, size_t axes) {
-  return std::max<int64_t>(
-      1, std::llround(std::pow(static_cast<double>(count),
-                               1 / static_cast<double>(axes))));
+Tensor solution_at(const pde::Problem& problem, const Tensor& points) {
+  return pde::reference_at(problem, points, kReferenceError, kReferenceSeconds)
+      .fields;
 }
-
-}  // namespace
 
 Sensors Sensors::rows(const std::vector<int64_t>& numbers) const {
   const auto chosen = torch::tensor(numbers, torch::kInt64);
@@ -74,7 +79,7 @@ SensorSplit sensors_on_grid(const GriddedFields& truth,
                             const SensorOptions& options,
                             const std::vector<int64_t>& measured,
                             int64_t seed) {
-  const Sensors all{truth.grid.points(), only(truth.fields, measured)};
+  const Sensors all{truth.grid.points(), measured_only(truth.fields, measured)};
   const auto [training, held_out] = drawn_of(options);
   if (training + held_out > all.count()) {
     throw DataError(fmt::format("the truth has {} nodes, fewer than {} sensors",
@@ -121,10 +126,8 @@ SensorSplit sensors_of_solution(const pde::Problem& problem,
           : drawn(training, "sensors/positions");
   const auto points =
       torch::cat({inside, drawn(held_out, "sensors/positions-out")});
-  const auto fields =
-      pde::reference_at(problem, points, kReferenceError, kReferenceSeconds)
-          .fields;
-  const Sensors all{points, only(fields, measured)};
+  const Sensors all{points,
+                    measured_only(solution_at(problem, points), measured)};
   const auto part = [&](int64_t from, int64_t to) {
     return Sensors{all.points.slice(0, from, to).clone(),
                    all.readings.slice(0, from, to).clone()};

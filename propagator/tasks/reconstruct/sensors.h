@@ -1,6 +1,8 @@
 #pragma once
 
 #include <filesystem>
+#include <optional>
+#include <string>
 #include <vector>
 
 #include "propagator/pde/text/problem.h"
@@ -30,6 +32,20 @@ struct SensorSplit {
 // Places outside of an interval by no more than this share of it are at its
 // end: numbers that were rounded, as to single precision.
 constexpr double kRounding = 1e-6;
+
+// Moves rounded places to the ends of the domain. DataError that names the file
+// if one is outside of it, or a time before its start.
+void expect_inside(const pde::Problem& problem, const torch::Tensor& points,
+                   const std::string& path);
+// Of sensors in a file those that are used, some of them held out. A warning
+// says where it has fewer than `count`.
+SensorSplit divide(const Sensors& all, const std::string& path,
+                   const SensorOptions& options, int64_t seed);
+// Readings (M, F) of fields, NaN in place of those that are not read.
+torch::Tensor measured_only(const torch::Tensor& fields,
+                            const std::vector<int64_t>& measured);
+// Adds normal numbers, in units of each field's own spread.
+SensorSplit with_noise(SensorSplit sensors, double noise, int64_t seed);
 
 // Readings of these fields in a file, split by the seed; in a .csv an empty
 // cell is a reading that is not there. DataError if the file has none of them,
@@ -63,5 +79,17 @@ SensorSplit sensors_of_solution(const pde::Problem& problem,
                                 const SensorOptions& options,
                                 const std::vector<int64_t>& measured,
                                 int64_t seed);
+// Sensors at the places in a file, reading the truth on a grid between its
+// nodes, or where there is none the problem's solution. DataError if one is
+// outside of the domain or the grid.
+SensorSplit sensors_at_places(const pde::Problem& problem,
+                              const std::optional<GriddedFields>& truth,
+                              const SensorOptions& options,
+                              const std::vector<int64_t>& measured,
+                              int64_t seed);
+// Of the problem's solution at points (M, D): (M, F). NumericalError if there
+// is none.
+torch::Tensor solution_at(const pde::Problem& problem,
+                          const torch::Tensor& points);
 
 }  // namespace propagator::tasks

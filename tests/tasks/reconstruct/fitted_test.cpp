@@ -1,6 +1,8 @@
 #include <torch/utils.h>
 
+#include "propagator/core/error.h"
 #include "propagator/core/files.h"
+#include "propagator/data/tensor_file.h"
 #include "propagator/run/run.h"
 #include "propagator/run/run_report.h"
 #include "propagator/run/train.h"
@@ -110,6 +112,45 @@ TEST(TasksFitted, AKernelWithoutTheDerivativesOfTheProblemIsRefused) {
       [] { bar_with("radial_basis, kernel: thin_plate"); });
   EXPECT_NE(message.find("derivatives to order 1 only"), std::string::npos)
       << message;
+}
+
+// Modes come from snapshots of another flow, which a simulator makes where they
+// are not there yet.
+TEST(TasksFitted, SnapshotsOfModesAreSimulatedBesideTheTruth) {
+  const auto e = bar_with(
+      "pod, file: b.h5, simulator: wake, simulation: [wake.reynolds=110]",
+      "truth: {file: a.h5, simulator: wake}\n");
+  const auto files = e.task().simulated_files();
+  ASSERT_EQ(files.size(), 2U);
+  EXPECT_EQ(files[0].path, "a.h5");
+  EXPECT_EQ(files[1].path, "b.h5");
+  EXPECT_EQ(files[1].simulator, "wake");
+  EXPECT_EQ(files[1].settings, std::vector<std::string>{"wake.reynolds=110"});
+  const auto lines = e.task().inspect();
+  EXPECT_EQ(lines.back(), "b.h5 is not there yet: wake computes it first");
+  const auto message = testing::thrown<ConfigError>(
+      [] { bar_with("pod, file: a.h5, simulator: wave"); });
+  EXPECT_NE(message.find("there is no simulator wave"), std::string::npos)
+      << message;
+}
+
+TEST(TasksFitted, ModesOfTheTruthItselfAreWarnedOf) {
+  const testing::TemporaryFolder folder;
+  const auto x = torch::linspace(0, 1, 9, torch::kFloat64);
+  const auto grid = torch::meshgrid({x, x}, "ij");
+  const auto path = (folder / "all.h5").string();
+  data::save_tensors(
+      path,
+      {{{"x", x}, {"t", x}, {"u", torch::exp(-grid[1]) * torch::sin(grid[0])}},
+       ""});
+  const auto e =
+      bar_with("pod, file: " + path, "truth: {file: " + path + "}\n");
+  testing::Lines lines;
+  const ObserverScope scope(lines);
+  e.task().prepare(0, testing::kDouble);
+  ASSERT_EQ(lines.warnings.size(), 1U);
+  EXPECT_NE(lines.warnings[0].find("model.file is truth.file"),
+            std::string::npos);
 }
 
 TEST(TasksFitted, SolveHasNoReadingsForThem) {
