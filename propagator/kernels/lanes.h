@@ -12,6 +12,14 @@ inline constexpr int64_t kVectorBytes = 32;
 inline constexpr int64_t kVectorBytes = 16;
 #endif
 
+// The width of the widest registers, for what does not depend on how numbers
+// are put into vectors, as sums over lanes do.
+#ifdef __AVX512F__
+inline constexpr int64_t kWidestBytes = 64;
+#else
+inline constexpr int64_t kWidestBytes = kVectorBytes;
+#endif
+
 // Partial sums side by side in 64 bytes of vector registers, added in a fixed
 // order.
 template <class Real>
