@@ -129,6 +129,10 @@ LevenbergMarquardt::LevenbergMarquardt(const LevenbergMarquardtOptions& options,
 
 DescentOutcome LevenbergMarquardt::step(const Residuals& residuals) {
   const int64_t iterations = iterations_, evaluations = evaluations_;
+  // What those cases asked for in vain says nothing of these.
+  if (failures_.count() > 0 && failures_.are_on_new_cases()) {
+    damping_ = before_failure_;
+  }
   while (stop_ == DescentStop::kNone &&
          iterations_ - iterations < options_.iterations) {
     ++evaluations_;
@@ -193,8 +197,7 @@ bool LevenbergMarquardt::iterate(const Residuals& residuals,
     growth *= 2;
   }
   values.copy_(origin);
-  // Other points may need no more than these did before.
-  damping_ = first;
+  if (failures_.count() == 0) before_failure_ = first;
   return false;
 }
 
@@ -221,6 +224,12 @@ void LevenbergMarquardt::restore(const std::map<std::string, Tensor>& state) {
   }
   iterations_ = count[0], evaluations_ = count[1], failures_.recall(count[2]);
   stop_ = stop;
+  // A checkpoint of before does not have it.
+  before_failure_ =
+      state.contains("before_failure")
+          ? state_entry(state, "before_failure", torch::kFloat64, {1})
+                .item<double>()
+          : numbers[2];
   loss_ = numbers[0], norm_ = numbers[1], damping_ = numbers[2];
 }
 

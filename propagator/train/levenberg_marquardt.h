@@ -25,8 +25,8 @@ struct LevenbergMarquardtOptions {
 // Jacobian J = ∂r/∂θ in float64: a step δ is the least of |r + J δ|² + λ |δ|².
 // One that does not lower the loss is rejected, and λ grows until one does;
 // the better J δ has foretold the loss, the more λ falls after it (Nielsen's
-// rule). Where none does, λ is what it was before: a step that fails says more
-// of its points than of λ.
+// rule). After a step that failed λ goes on from there on the same points, and
+// from where it was before on others.
 //
 // Cholesky factors of JᵀJ + λ, or of J Jᵀ + λ where there are fewer residuals
 // than parameters (Woodbury), solve for δ. Their condition is the square of
@@ -65,6 +65,7 @@ class LevenbergMarquardt {
   LevenbergMarquardtOptions options_;
   FlatParameters& parameters_;
   double damping_ = 0;  // λ; 0: not chosen yet
+  double before_failure_ = 0;
   double loss_ = 0, norm_ = 0;
   int64_t iterations_ = 0, evaluations_ = 0;
   FailedSteps failures_;

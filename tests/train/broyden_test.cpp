@@ -116,7 +116,7 @@ TEST(TrainBroyden, WhatIsNotPositiveDefiniteBecomesTheIdentity) {
   hessian.restore(skew, false);
   EXPECT_TRUE(hessian.mend());
   EXPECT_TRUE(torch::equal(hessian.matrix(), hessian.matrix().t()));
-  EXPECT_EQ(hessian.matrix()[0][2].item<double>(), 5e-4);
+  EXPECT_EQ(hessian.matrix()[0][2].item<double>(), 0);  // the lower one's
 }
 
 TEST(TrainBroyden, ReachesKnownMinimaWithAPositiveDefiniteMatrix) {
@@ -225,8 +225,10 @@ TEST(TrainBroyden, OnOtherPointsItGoesOnAndKeepsItsMatrixOnce) {
 }
 
 TEST(TrainBroyden, CountsHowOftenItsMatrixWasLost) {
-  Problem problem(rosenbrock, far_start(4));
-  Broyden method({}, problem.flat);
+  Problem problem(rosenbrock, far_start(20));
+  BroydenOptions options;
+  options.iterations = 3;
+  Broyden method(options, problem.flat);
   steps(method, problem, 1);
   EXPECT_EQ(method.lost(), 0);
   auto state = method.state();

@@ -131,15 +131,17 @@ TEST(TrainLevenbergMarquardt, RejectsWhatDoesNotLowerTheLoss) {
     if (with_jacobian) all.jacobian = -all.jacobian;
     return all;
   };
-  const double damping = method.damping();
-  for (int n = 0; n < 3; ++n) {
-    method.step(wrong);
-    // What no damping helped is no reason for a large one.
-    EXPECT_LE(method.damping(), 2 * damping);
-  }
+  LevenbergMarquardt lost({}, problem.flat);
+  lost.step(wrong);
+  const double tried = lost.damping();
+  lost.failures().expect_new_cases();
+  lost.step(wrong);  // from where the first of them began
+  EXPECT_EQ(lost.damping(), tried);
+  lost.step(wrong);  // on from there, on the same points
+  EXPECT_GT(lost.damping(), tried);
   EXPECT_TRUE(torch::equal(problem.flat.values(), start));
-  EXPECT_EQ(method.stop(), DescentStop::kLineSearch);
-  EXPECT_EQ(method.step(problem.residuals()).evaluations, 0);
+  EXPECT_EQ(lost.stop(), DescentStop::kLineSearch);
+  EXPECT_EQ(lost.step(problem.residuals()).evaluations, 0);
 }
 
 TEST(TrainLevenbergMarquardt, StepsThatFailOnOtherPointsEachTimeGoOn) {
@@ -187,6 +189,7 @@ TEST(TrainLevenbergMarquardt, WhatDoesNotFitIsRefused) {
   for (const auto& [name, value] : good) {
     auto bad = good;
     bad.erase(name);
+    if (name == "before_failure") continue;
     EXPECT_THROW(method.restore(bad), DataError) << name;
   }
   auto bad = good;
