@@ -1,6 +1,7 @@
 #include "propagator/tasks/solve/solve_points.h"
 
 #include "propagator/core/error.h"
+#include "propagator/models/pinn.h"
 #include "tasks/training.h"
 #include "testing.h"
 
@@ -132,8 +133,9 @@ TEST_F(TasksSolvePoints, MoreCandidatesFindMoreOfAThinFront) {
        .conditions = {"at t=0: u = 0", "on boundary: u = 0"}});
   const SolveConditions learned(thin, HardConstraints::kNo);
   const pde::Residuals left(thin, pde::Derivatives::kHonest, kDouble);
-  const auto net =
-      models::field_nets().at("pinn").options()->make({{0, 0}, {1, 1}, 1, 1});
+  models::PinnOptions pinn;
+  pinn.width = 4;
+  const auto net = pinn.make({{0, 0}, {1, 1}, 1, 1});
   net->to(torch::kFloat64);
   const torch::NoGradGuard no_grad;
   for (auto& parameter : net->parameters()) parameter.zero_();
