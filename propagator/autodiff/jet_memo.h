@@ -2,6 +2,7 @@
 
 #include <torch/utils.h>
 
+#include <ranges>
 #include <utility>
 #include <vector>
 
@@ -10,16 +11,20 @@
 namespace propagator::autodiff {
 
 // What was computed from points that are asked for again and again, as training
-// does until it draws others: of those in the domain, and on its faces. On a
-// GPU, where comparing points would make the host wait, nothing is kept.
+// does until it draws others: of those in the domain, and on each face. On a
+// GPU, where comparing points would make the host wait, nothing is kept. One
+// thread at a time; whoever answers several asks no memo.
 template <class T>
 class JetMemo {
  public:
   template <class Make>
   T of(const Jet& points, Make&& make) {
     if (!points.rows().is_cpu() || points.rows().requires_grad()) return make();
-    for (const auto& [asked, value] : known_) {
+    // The last ones first: what training asks for is behind what was only
+    // looked at.
+    for (const auto& [asked, value] : known_ | std::views::reverse) {
       if (asked.layout() == points.layout() &&
+          asked.rows().scalar_type() == points.rows().scalar_type() &&
           asked.rows().sizes() == points.rows().sizes() &&
           torch::equal(asked.rows(), points.rows())) {
         return value;
@@ -34,7 +39,7 @@ class JetMemo {
   void forget() { known_.clear(); }
 
  private:
-  static constexpr size_t kMostKnown = 2;
+  static constexpr size_t kMostKnown = 6;
 
   std::vector<std::pair<Jet, T>> known_;
 };

@@ -1,3 +1,4 @@
+#include <algorithm>
 #include <nlohmann/json.hpp>
 
 #include "propagator/bench/bench.h"
@@ -9,36 +10,54 @@
 namespace propagator::cli {
 namespace {
 
+struct Entry {
+  std::string name, help;
+  std::string group = {};  // under a heading of its own there
+};
+
 // What stands under one heading.
 struct Part {
   std::string key, heading;  // "/models/forecast", "Models of forecast"
-  std::vector<std::pair<std::string, std::string>> entries;  // name, help
+  std::vector<Entry> entries;
 };
+
+std::vector<Entry> entries_of(const std::map<std::string, std::string>& helps) {
+  std::vector<Entry> entries;
+  for (const auto& [name, help] : helps) entries.push_back({name, help});
+  return entries;
+}
+
+// By group, and by name within each.
+std::vector<Entry> problems() {
+  std::vector<Entry> entries;
+  for (const auto& [name, path] : run::known_problems()) {
+    entries.push_back({name, run::first_comment(path), run::group_of(path)});
+  }
+  std::ranges::stable_sort(entries, {}, &Entry::group);
+  return entries;
+}
 
 std::vector<Part> all_parts() {
   const auto commented =
       [](const std::map<std::string, std::filesystem::path>& files,
          bool simulated = false) {
-        std::vector<std::pair<std::string, std::string>> entries;
+        std::vector<Entry> entries;
         for (const auto& [name, path] : files) {
           if (name.starts_with("data/") != simulated) continue;
-          entries.emplace_back(name, run::first_comment(path));
+          entries.push_back({name, run::first_comment(path)});
         }
         return entries;
       };
   std::vector<Part> parts{{"/tasks", "Tasks", {}}};
   for (const auto& [name, task] : tasks::all_tasks()) {
-    parts[0].entries.emplace_back(name, task.help);
-    parts.push_back({"/models/" + name,
-                     "Models of " + name,
-                     {task.models.begin(), task.models.end()}});
+    parts[0].entries.push_back({name, task.help});
+    parts.push_back(
+        {"/models/" + name, "Models of " + name, entries_of(task.models)});
   }
-  parts.push_back({"/problems", "Problems (propagator solve NAME)",
-                   commented(run::known_problems())});
-  const auto simulators = helps_of(data::simulators());
-  parts.push_back({"/simulators",
-                   "Simulators (propagator data generate NAME)",
-                   {simulators.begin(), simulators.end()}});
+  parts.push_back(
+      {"/problems", "Problems (propagator solve NAME)", problems()});
+  parts.push_back({"/simulators", "Simulators (propagator data generate NAME)",
+                   entries_of(helps_of(data::simulators()))});
   parts.push_back({"/simulations",
                    "Simulations (propagator data generate NAME)",
                    commented(run::known_configs(), /*simulated=*/true)});
@@ -46,7 +65,7 @@ std::vector<Part> all_parts() {
                    commented(run::known_configs())});
   parts.push_back({"/benchmarks", "Benchmarks (propagator bench NAME)", {}});
   for (const auto& kind : bench::all_benches()) {
-    parts.back().entries.emplace_back(kind.name, kind.help);
+    parts.back().entries.push_back({kind.name, kind.help});
   }
   return parts;
 }
@@ -59,9 +78,14 @@ std::string listed(bool as_json) {
   for (const auto& [key, heading, entries] : all_parts()) {
     auto& part = all[nlohmann::json::json_pointer(key)];
     text += fmt::format("{}{}\n", text.empty() ? "" : "\n", heading);
-    for (const auto& [name, help] : entries) {
-      part.push_back({{"name", name}, {"help", help}});
-      text += fmt::format("  {:<38} {}\n", name, help);
+    std::string group;
+    for (const auto& entry : entries) {
+      part.push_back({{"name", entry.name}, {"help", entry.help}});
+      if (!entry.group.empty()) part.back()["group"] = entry.group;
+      if (entry.group != group) text += fmt::format("  {}:\n", entry.group);
+      group = entry.group;
+      text += fmt::format("{}{:<38} {}\n", group.empty() ? "  " : "    ",
+                          entry.name, entry.help);
     }
   }
   return as_json ? all.dump(2) + "\n" : text;

@@ -20,7 +20,8 @@ std::string listed_files() {
   std::string all;
   for (const auto& files : {run::known_configs(), run::known_problems()}) {
     for (const auto& [name, path] : files) {
-      all += name + kBetweenWords + run::first_comment(path) + '\n';
+      all += name + kBetweenWords + run::first_comment(path) + kBetweenWords +
+             run::group_of(path) + '\n';
     }
   }
   return all;

@@ -11,11 +11,12 @@ inline constexpr int64_t kVectorBytes = 32;
 #else
 inline constexpr int64_t kVectorBytes = 16;
 #endif
-// The widest there is, which pays where products are most of the work.
+// The widest there is, for what does not depend on how numbers are put into
+// vectors, as sums over lanes do, and where products are most of the work.
 #ifdef __AVX512F__
-inline constexpr int64_t kWideVectorBytes = 64;
+inline constexpr int64_t kWidestBytes = 64;
 #else
-inline constexpr int64_t kWideVectorBytes = kVectorBytes;
+inline constexpr int64_t kWidestBytes = kVectorBytes;
 #endif
 
 // Partial sums side by side in 64 bytes of vector registers, or two of them,

@@ -10,6 +10,7 @@ namespace {
 namespace fs = std::filesystem;
 
 constexpr const char* kComment = "# ";
+constexpr const char* kGroup = "# group: ";
 
 // The YAML files of a folder that comes with the program, by name.
 std::map<std::string, fs::path> files_of(const std::string& folder_name) {
@@ -46,6 +47,15 @@ std::string first_comment(const fs::path& file) {
   std::ifstream stream(file);
   std::getline(stream, line);
   return line.starts_with(kComment) ? line.substr(2) : "";
+}
+
+std::string group_of(const fs::path& file) {
+  std::string line;
+  std::ifstream stream(file);
+  std::getline(stream, line);
+  std::getline(stream, line);
+  return line.starts_with(kGroup) ? line.substr(std::string(kGroup).size())
+                                  : "others";
 }
 
 }  // namespace propagator::run

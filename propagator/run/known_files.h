@@ -13,5 +13,8 @@ std::map<std::string, std::filesystem::path> known_problems();
 
 // What a configuration says that it is, in its first line; empty if nothing.
 std::string first_comment(const std::filesystem::path& file);
+// What a problem is listed under, in its second line, `# group: flow`; "others"
+// if it says nothing.
+std::string group_of(const std::filesystem::path& file);
 
 }  // namespace propagator::run

@@ -6,13 +6,11 @@
 #include <cmath>
 
 #include "propagator/core/error.h"
+#include "propagator/core/log.h"
 #include "propagator/train/lbfgs_history.h"
 
 namespace propagator::train {
 namespace {
-
-// Chunks in a row that come to nothing, the last from the steepest descent.
-constexpr int64_t kMostFailures = 3;
 
 FlatParameters& checked(FlatParameters& parameters,
                         const BroydenOptions& options) {
@@ -65,22 +63,34 @@ DescentOutcome Broyden::step(const LineLoss::Closure& closure) {
     }
   }
   if (stop_ == DescentStop::kNone) {
-    hessian_.mend();
+    prepare();
     while (done() < options_.iterations && iterate(closure)) {
       if (line_.now().largest > options_.tolerance_gradient) continue;
       stop_ = DescentStop::kGradient;
       break;
     }
-    failures_ = done() > 0 ? 0 : failures_ + 1;
-    // What is wrong may be H; if not, other points may help.
-    if (done() == 0) hessian_.reset();
-    if (failures_ >= kMostFailures && stop_ == DescentStop::kNone) {
+    failures_.note(done() == 0);
+    if (failures_.are_too_many() && stop_ == DescentStop::kNone) {
       stop_ = line_.saw_finite() ? DescentStop::kLineSearch
                                  : DescentStop::kNotFinite;
     }
   }
   return {line_.now().loss, line_.now().norm, done(),
           line_.evaluations() - evaluations, stop_};
+}
+
+void Broyden::prepare() {
+  // After a chunk that came to nothing H may be wrong, or its points were: on
+  // others it is tried once more.
+  if (failures_.count() > (failures_.are_on_new_cases() ? 1 : 0)) {
+    hessian_.reset();
+  }
+  if (hessian_.mend()) return;
+  ++lost_;
+  log::info(
+      "broyden: the matrix was not positive definite after {} iterations, and "
+      "begins anew with the steepest descent ({} so far)",
+      iterations_, lost_);
 }
 
 bool Broyden::iterate(const LineLoss::Closure& closure) {
@@ -109,15 +119,16 @@ bool Broyden::iterate(const LineLoss::Closure& closure) {
 }
 
 std::map<std::string, torch::Tensor> Broyden::state() const {
-  return {
-      {"matrix", hessian_.matrix()},
-      {"counters", torch::tensor({iterations_, line_.evaluations(), failures_,
-                                  static_cast<int64_t>(stop_),
-                                  static_cast<int64_t>(hessian_.is_identity())},
-                                 torch::kInt64)},
-      {"last",
-       torch::tensor({line_.now().loss, line_.now().norm, line_.root_noise()},
-                     torch::kFloat64)}};
+  return {{"matrix", hessian_.matrix()},
+          {"counters",
+           torch::tensor({iterations_, line_.evaluations(), failures_.count(),
+                          static_cast<int64_t>(stop_),
+                          static_cast<int64_t>(hessian_.is_identity())},
+                         torch::kInt64)},
+          {"lost", torch::tensor({lost_}, torch::kInt64)},
+          {"last", torch::tensor(
+                       {line_.now().loss, line_.now().norm, line_.root_noise()},
+                       torch::kFloat64)}};
 }
 
 void Broyden::restore(const std::map<std::string, torch::Tensor>& state) {
@@ -136,8 +147,12 @@ void Broyden::restore(const std::map<std::string, torch::Tensor>& state) {
         count[0], count[1], count[2], count[3]));
   }
   hessian_.restore(matrix, count[4] != 0);
-  iterations_ = count[0], failures_ = count[2];
+  iterations_ = count[0], failures_.recall(count[2]);
   stop_ = stop;
+  // A checkpoint of before does not count it.
+  lost_ = state.contains("lost")
+              ? state_entry(state, "lost", torch::kInt64, {1}).item<int64_t>()
+              : 0;
   const double* number = last.data_ptr<double>();
   line_.recall(number[0], number[1], count[1]);
   line_.recall_noise(number[2]);

@@ -5,6 +5,7 @@
 
 #include "propagator/core/config.h"
 #include "propagator/train/descent_stop.h"
+#include "propagator/train/failed_steps.h"
 #include "propagator/train/inverse_hessian.h"
 #include "propagator/train/line_loss.h"
 
@@ -27,9 +28,11 @@ struct BroydenOptions {
 // A step, a chunk of iterations, first evaluates the loss where the parameters
 // are, so that between steps the function may change (new points, other
 // weights) while H is kept. It also makes H symmetric again, and begins anew
-// with the steepest descent if H is no longer positive definite. A search that
-// fails ends its chunk. Only when several chunks in a row come to nothing has
-// the method stopped; every later step returns at once.
+// with the steepest descent if H is no longer positive definite, which it
+// counts. A search that fails ends its chunk. Where that comes to nothing, the
+// next begins with the steepest descent too, but for one on other points. Only
+// when several chunks in a row come to nothing has the method stopped; every
+// later step returns at once.
 class Broyden {
  public:
   // ConfigError of more parameters than options.max_parameters.
@@ -46,8 +49,12 @@ class Broyden {
   int64_t evaluations() const { return line_.evaluations(); }
   DescentStop stop() const { return stop_; }
   const InverseHessian& hessian() const { return hessian_; }
+  FailedSteps& failures() { return failures_; }
+  const FailedSteps& failures() const { return failures_; }
+  int64_t lost() const { return lost_; }  // how often H had to begin anew
 
  private:
+  void prepare();  // H, for a chunk
   // False if it found nothing lower.
   bool iterate(const LineLoss::Closure& closure);
 
@@ -55,7 +62,8 @@ class Broyden {
   LineLoss line_;
   InverseHessian hessian_;
   int64_t iterations_ = 0;
-  int64_t failures_ = 0;  // chunks in a row that came to nothing
+  FailedSteps failures_;
+  int64_t lost_ = 0;
   DescentStop stop_ = DescentStop::kNone;
 };
 

@@ -3,6 +3,7 @@
 #include <memory>
 #include <string>
 
+#include "propagator/train/descent_stop.h"
 #include "propagator/train/step.h"
 #include "propagator/train/train_options.h"
 
@@ -16,7 +17,13 @@ class FullStep {
 
   virtual void run() = 0;
   virtual StepRecord read() const = 0;
+  // What the last one came to.
+  virtual const DescentOutcome& outcome() const = 0;
 
+  // Whether the last one found nothing lower. The next may then be told that
+  // its cases are others.
+  virtual bool failed() const { return false; }
+  virtual void expect_new_cases() {}
   // Whether it has stopped for good, and why.
   virtual bool stopped() const = 0;
   virtual std::string why() const = 0;

@@ -7,6 +7,8 @@
 #include <cmath>
 #include <limits>
 
+#include "propagator/kernels/symmetric_update.h"
+
 namespace propagator::train {
 namespace {
 
@@ -36,22 +38,47 @@ InverseHessian::InverseHessian(const Tensor& like) {
   reset();
 }
 
+InverseHessian::Waiting InverseHessian::none() const {
+  const auto zero = torch::zeros({2, matrix_.size(0)}, matrix_.options());
+  return {1, zero, zero};
+}
+
 void InverseHessian::reset() {
   matrix_.zero_().diagonal().fill_(1);
+  waiting_ = none();
   product_ = Tensor();
   is_identity_ = true;
 }
 
 void InverseHessian::restore(const Tensor& matrix, bool is_identity) {
   matrix_.copy_(matrix);
+  waiting_ = none();
   product_ = Tensor();
   is_identity_ = is_identity;
+}
+
+Tensor InverseHessian::times(const Tensor& gradient) {
+  if (is_identity_) return gradient;
+  const auto& [s, p, q] = waiting_;
+  auto product = kernels::symmetric_update(matrix_, s, p, q, gradient);
+  waiting_ = none();
+  return product;
+}
+
+Tensor InverseHessian::matrix() const {
+  auto whole = matrix_.clone();
+  const auto& [s, p, q] = waiting_;
+  // By the same kernel: a restored one goes on to the same bits.
+  kernels::symmetric_update(whole, s, p, q, p[0]);
+  kernels::mirror_lower(whole);
+  return whole;
 }
 
 bool InverseHessian::mend() {
   product_ = Tensor();
   if (is_identity_) return true;
-  matrix_ = 0.5 * (matrix_ + matrix_.t());
+  matrix_ = matrix();
+  waiting_ = none();
   const auto [factor, info] = at::linalg_cholesky_ex(matrix_);
   const bool good = info.item<int64_t>() == 0 &&
                     torch::isfinite(factor.diagonal()).all().item<bool>();
@@ -61,7 +88,7 @@ bool InverseHessian::mend() {
 
 double InverseHessian::direction(const Tensor& gradient, Tensor& out) {
   const auto g = gradient.to(torch::kFloat64);
-  if (!product_.defined()) product_ = is_identity_ ? g : matrix_.mv(g);
+  if (!product_.defined()) product_ = times(g);
   out.copy_(-product_);
   slope_ = -torch::dot(g, product_).item<double>();
   return slope_;
@@ -71,9 +98,9 @@ void InverseHessian::update(double step, const Tensor& s_moved,
                             const Tensor& y_bent, const Tensor& gradient) {
   const auto s = s_moved.to(torch::kFloat64), y = y_bent.to(torch::kFloat64),
              g = gradient.to(torch::kFloat64);
-  // One pass over H gives both H y and, below, the next direction.
+  // One pass over H gives H y, the next direction, below, and the last update.
   const auto before = product_;
-  product_ = is_identity_ ? g : matrix_.mv(g);
+  product_ = times(g);
   auto hy = product_ - before;
   const auto read = torch::stack({torch::dot(y, s), torch::dot(y, hy),
                                   torch::dot(y, y), torch::dot(s, s)})
@@ -94,16 +121,15 @@ void InverseHessian::update(double step, const Tensor& s_moved,
   }
   const auto [phi, tau] = BroydenScaling::of(sbs / ys, yhy / ys, s.numel());
   // With U = (H y, s) the update is H / τ + U M Uᵀ.
-  const auto u = torch::stack({hy, s}, 1);
+  const auto u = torch::stack({hy, s});  // (2, n)
   const double cross = -phi / (ys * tau);
   const auto m = torch::tensor({(phi - 1) / (yhy * tau), cross, cross,
                                 phi * yhy / (ys * ys * tau) + 1 / ys},
                                torch::kFloat64)
                      .view({2, 2})
                      .to(u.device());
-  const auto mu = m.mm(u.t());  // (2, n)
-  matrix_.addmm_(u, mu, 1 / tau);
-  product_ = product_ / tau + u.mv(mu.mv(g));
+  waiting_ = {1 / tau, u, m.mm(u)};
+  product_ = product_ / tau + u.t().mv(waiting_.q.mv(g));
 }
 
 }  // namespace propagator::train

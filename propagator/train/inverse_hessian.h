@@ -20,7 +20,9 @@ struct BroydenScaling {
 };
 
 // A dense approximation H (n, n) of the inverse Hessian, in float64 where the
-// parameters are. Until its first update it is the identity.
+// parameters are. Until its first update it is the identity. An update waits
+// for the next product with a gradient: that makes both in one pass over H
+// (kernels/symmetric_update.h).
 class InverseHessian {
  public:
   explicit InverseHessian(const torch::Tensor& like);  // (n)
@@ -33,17 +35,26 @@ class InverseHessian {
   void update(double step, const torch::Tensor& s, const torch::Tensor& y,
               const torch::Tensor& gradient);
 
-  // Makes it symmetric. False if it is not positive definite: it is then the
-  // identity again.
+  // False if it is not positive definite: it is then the identity again.
   bool mend();
   void reset();
   bool is_identity() const { return is_identity_; }
 
-  const torch::Tensor& matrix() const { return matrix_; }
+  torch::Tensor matrix() const;  // a copy, with every update
   void restore(const torch::Tensor& matrix, bool is_identity);
 
  private:
-  torch::Tensor matrix_;   // (n, n)
+  // An update that waits: H is s matrix_ + pᵀ q. None: s is 1, p and q zero.
+  struct Waiting {
+    double s = 1;
+    torch::Tensor p, q;  // (2, n)
+  };
+  Waiting none() const;
+  // The product with a gradient, and what waits.
+  torch::Tensor times(const torch::Tensor& gradient);
+
+  torch::Tensor matrix_;  // (n, n), of which the lower triangle counts
+  Waiting waiting_;
   torch::Tensor product_;  // (n), H g of the last direction; undefined: unknown
   double slope_ = 0;       // and gᵀH g, negative
   bool is_identity_ = true;

@@ -16,6 +16,9 @@ class LeastSquaresStep : public FullStep {
 
   void run() override;
   StepRecord read() const override { return {loss_, outcome_.gradient_norm}; }
+  const DescentOutcome& outcome() const override { return outcome_; }
+  bool failed() const override { return method_.failures().count() > 0; }
+  void expect_new_cases() override { method_.failures().expect_new_cases(); }
   bool stopped() const override { return method_.stop() != DescentStop::kNone; }
   std::string why() const override {
     return reason(method_.stop(), runtime_.precision);

@@ -17,8 +17,6 @@ using torch::Tensor;
 
 // Of the largest diagonal entry of JᵀJ: less is lost in rounding.
 constexpr double kLeastDamping = 1e-15;
-// Steps in a row, each with all its tries, that come to nothing.
-constexpr int64_t kMostFailed = 3;
 
 FlatParameters& checked(FlatParameters& parameters,
                         const LevenbergMarquardtOptions& options) {
@@ -34,6 +32,14 @@ FlatParameters& checked(FlatParameters& parameters,
 }
 
 double number(const Tensor& scalar) { return scalar.item<double>(); }
+
+// By what λ is multiplied after a step (Nielsen's rule): a third at least, and
+// 2 where the step was worth nothing of what was foretold, or rounding has left
+// nothing that could be.
+double change_of_damping(double lowered, double foretold) {
+  const double gain = foretold > 0 ? lowered / foretold : 0;
+  return std::max(1.0 / 3, 1 - std::pow(2 * gain - 1, 3));
+}
 
 // A Aᵀ of A (n, m), of which strips of rows are computed from the diagonal on
 // and mirrored: little more than half of the products.
@@ -92,8 +98,8 @@ double DampedLeastSquares::largest_diagonal() const {
                               : product_.diagonal().max());
 }
 
-double DampedLeastSquares::foretold(const Tensor& delta) const {
-  return number((residuals_ + jacobian_.t().mv(delta)).square().sum());
+double DampedLeastSquares::foretold(const Tensor& delta, double damping) const {
+  return number(delta.dot(damping * delta - gradient_));
 }
 
 Tensor DampedLeastSquares::solve(double damping) const {
@@ -123,6 +129,10 @@ LevenbergMarquardt::LevenbergMarquardt(const LevenbergMarquardtOptions& options,
 
 DescentOutcome LevenbergMarquardt::step(const Residuals& residuals) {
   const int64_t iterations = iterations_, evaluations = evaluations_;
+  // What those cases asked for in vain says nothing of these.
+  if (failures_.count() > 0 && failures_.are_on_new_cases()) {
+    damping_ = before_failure_;
+  }
   while (stop_ == DescentStop::kNone &&
          iterations_ - iterations < options_.iterations) {
     ++evaluations_;
@@ -137,8 +147,8 @@ DescentOutcome LevenbergMarquardt::step(const Residuals& residuals) {
     }
   }
   if (stop_ == DescentStop::kNone) {
-    failures_ = iterations_ > iterations ? 0 : failures_ + 1;
-    if (failures_ >= kMostFailed) stop_ = DescentStop::kLineSearch;
+    failures_.note(iterations_ == iterations);
+    if (failures_.are_too_many()) stop_ = DescentStop::kLineSearch;
   }
   return {loss_, norm_, iterations_ - iterations, evaluations_ - evaluations,
           stop_};
@@ -168,6 +178,7 @@ bool LevenbergMarquardt::iterate(const Residuals& residuals,
       throw;
     }
   };
+  const double first = damping_;
   double growth = 2;
   for (int64_t n = 0; n < options_.tries; ++n) {
     const auto delta = problem.solve(damping_);
@@ -175,9 +186,8 @@ bool LevenbergMarquardt::iterate(const Residuals& residuals,
       torch::add_out(values, origin, delta.to(values.scalar_type()));
       const double loss = look();
       if (loss < loss_) {
-        const double foretold = loss_ - problem.foretold(delta);
-        const double gain = (loss_ - loss) / std::max(foretold, 1e-300);
-        damping_ *= std::max(1.0 / 3, 1 - std::pow(2 * gain - 1, 3));
+        damping_ *=
+            change_of_damping(loss_ - loss, problem.foretold(delta, damping_));
         loss_ = loss;
         ++iterations_;
         return true;
@@ -187,14 +197,16 @@ bool LevenbergMarquardt::iterate(const Residuals& residuals,
     growth *= 2;
   }
   values.copy_(origin);
+  if (failures_.count() == 0) before_failure_ = first;
   return false;
 }
 
 std::map<std::string, Tensor> LevenbergMarquardt::state() const {
-  return {{"counters", torch::tensor({iterations_, evaluations_, failures_,
-                                      static_cast<int64_t>(stop_)},
-                                     torch::kInt64)},
-          {"last", torch::tensor({loss_, norm_, damping_}, torch::kFloat64)}};
+  return {
+      {"counters", torch::tensor({iterations_, evaluations_, failures_.count(),
+                                  static_cast<int64_t>(stop_)},
+                                 torch::kInt64)},
+      {"last", torch::tensor({loss_, norm_, damping_}, torch::kFloat64)}};
 }
 
 void LevenbergMarquardt::restore(const std::map<std::string, Tensor>& state) {
@@ -210,8 +222,14 @@ void LevenbergMarquardt::restore(const std::map<std::string, Tensor>& state) {
         "of 0 or more, got {}, {}, {}, {} and {}",
         count[0], count[1], count[2], count[3], numbers[2]));
   }
-  iterations_ = count[0], evaluations_ = count[1], failures_ = count[2];
+  iterations_ = count[0], evaluations_ = count[1], failures_.recall(count[2]);
   stop_ = stop;
+  // A checkpoint of before does not have it.
+  before_failure_ =
+      state.contains("before_failure")
+          ? state_entry(state, "before_failure", torch::kFloat64, {1})
+                .item<double>()
+          : numbers[2];
   loss_ = numbers[0], norm_ = numbers[1], damping_ = numbers[2];
 }
 

@@ -6,6 +6,7 @@
 
 #include "propagator/core/config.h"
 #include "propagator/train/descent_stop.h"
+#include "propagator/train/failed_steps.h"
 #include "propagator/train/flat_parameters.h"
 #include "propagator/train/trainable.h"
 
@@ -24,7 +25,8 @@ struct LevenbergMarquardtOptions {
 // Jacobian J = ∂r/∂θ in float64: a step δ is the least of |r + J δ|² + λ |δ|².
 // One that does not lower the loss is rejected, and λ grows until one does;
 // the better J δ has foretold the loss, the more λ falls after it (Nielsen's
-// rule).
+// rule). After a step that failed λ goes on from there on the same points, and
+// from where it was before on others.
 //
 // Cholesky factors of JᵀJ + λ, or of J Jᵀ + λ where there are fewer residuals
 // than parameters (Woodbury), solve for δ. Their condition is the square of
@@ -53,6 +55,8 @@ class LevenbergMarquardt {
   int64_t iterations() const { return iterations_; }
   double damping() const { return damping_; }
   DescentStop stop() const { return stop_; }
+  FailedSteps& failures() { return failures_; }
+  const FailedSteps& failures() const { return failures_; }
 
  private:
   // False if no step lowered the loss.
@@ -61,9 +65,10 @@ class LevenbergMarquardt {
   LevenbergMarquardtOptions options_;
   FlatParameters& parameters_;
   double damping_ = 0;  // λ; 0: not chosen yet
+  double before_failure_ = 0;
   double loss_ = 0, norm_ = 0;
   int64_t iterations_ = 0, evaluations_ = 0;
-  int64_t failures_ = 0;  // steps in a row that came to nothing
+  FailedSteps failures_;
   DescentStop stop_ = DescentStop::kNone;
 };
 
@@ -77,7 +82,9 @@ class DampedLeastSquares {
   torch::Tensor solve(double damping) const;
   const torch::Tensor& gradient() const { return gradient_; }  // Jᵀ r
   double largest_diagonal() const;                             // of JᵀJ
-  double foretold(const torch::Tensor& delta) const;           // |r + J δ|²
+  // By how much δ = solve(damping) lowers |r|², |r|² − |r + J δ|², from
+  // −gᵀδ + λ |δ|²: without the difference of what is almost the same.
+  double foretold(const torch::Tensor& delta, double damping) const;
 
  private:
   torch::Tensor jacobian_, residuals_, gradient_;

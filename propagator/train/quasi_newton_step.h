@@ -32,7 +32,15 @@ class QuasiNewtonStep : public FullStep {
   StepRecord read() const override {
     return {read_values(accepted_, gradient_->names()), outcome_.gradient_norm};
   }
+  const DescentOutcome& outcome() const override { return outcome_; }
 
+  bool failed() const override {
+    if constexpr (kCountsFailures) return method_.failures().count() > 0;
+    return false;
+  }
+  void expect_new_cases() override {
+    if constexpr (kCountsFailures) method_.failures().expect_new_cases();
+  }
   bool stopped() const override { return method_.stop() != DescentStop::kNone; }
   std::string why() const override {
     return reason(method_.stop(), precision_);
@@ -41,6 +49,10 @@ class QuasiNewtonStep : public FullStep {
   void restore(const NamedTensors& state) override { method_.restore(state); }
 
  private:
+  static constexpr bool kCountsFailures = requires(Method method) {
+    method.failures();
+  };
+
   torch::Tensor evaluate() {
     parameters_.refresh();
     return gradient_->evaluate();

@@ -16,6 +16,7 @@
 #include "propagator/core/progress.h"
 #include "propagator/core/ranks.h"
 #include "propagator/nn/init.h"
+#include "propagator/train/redrawable.h"
 
 namespace propagator::train {
 namespace {
@@ -169,7 +170,12 @@ void Trainer::advance() {
   if (runtime_.device.is_cpu() || logged || validated || due_) read_step();
   if (!logged) return;
   nlohmann::json extra{{"gradient_norm", last_norm_}};
-  if (!is_full_step(step_ - 1)) extra["lr"] = lr;
+  if (is_full_step(step_ - 1)) {
+    extra["iterations"] = full_step_->outcome().iterations;
+    extra["evaluations"] = full_step_->outcome().evaluations;
+  } else {
+    extra["lr"] = lr;
+  }
   write_metrics("train", last_, extra);
 }
 
@@ -189,6 +195,12 @@ void Trainer::expect_step(int64_t step) {
 void Trainer::update(double lr) {
   task_.begin_step(*model_, step_);
   if (is_full_step(step_)) {
+    if (full_step_->failed()) {
+      auto* drawn = dynamic_cast<Redrawable*>(&task_);
+      if (drawn != nullptr && drawn->redraw(*model_, step_)) {
+        full_step_->expect_new_cases();
+      }
+    }
     full_step_->run();
     return;
   }
@@ -290,6 +302,11 @@ void Trainer::note_validation(const LossValues& loss) {
   std::string terms;
   for (const auto& [name, value] : loss.terms) {
     terms += fmt::format("  {} {:.2e}", name, value);
+  }
+  if (is_full_step(step_ - 1)) {
+    const auto& outcome = full_step_->outcome();
+    terms += fmt::format("  ({} iterations, {} evaluations)",
+                         outcome.iterations, outcome.evaluations);
   }
   const auto of_all =
       options_.budget > 0 ? "" : fmt::format("/{}", total_steps_);

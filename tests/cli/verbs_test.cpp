@@ -693,6 +693,16 @@ TEST_F(Verbs, ListAndInfoSayWhatThereIs) {
   EXPECT_TRUE(names("/configurations").contains("forecast/tiny"));
   EXPECT_TRUE(names("/benchmarks").contains("heat-step"));
   EXPECT_TRUE(names("/simulators").contains("wake"));
+  const auto below = outcome.output.find("  flow:\n");
+  EXPECT_NE(below, std::string::npos) << outcome.output;
+  EXPECT_LT(below, outcome.output.find("\n    kovasznay ")) << outcome.output;
+  EXPECT_EQ(outcome.output.find("others:"), std::string::npos)
+      << outcome.output;
+  for (const auto& problem : list.at("problems")) {
+    if (problem.at("name") == "kovasznay") {
+      EXPECT_EQ(problem.at("group"), "flow");
+    }
+  }
   const auto info = json_of("info --json");
   EXPECT_FALSE(info.at("blas").get<std::string>().empty());
   EXPECT_EQ(info.at("machines").size(), info.at("devices").size());

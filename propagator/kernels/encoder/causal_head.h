@@ -116,8 +116,8 @@ class CausalHead {
   }
 
  private:
-  using L = Lanes<Real, kWideVectorBytes>;
-  using Product = TileProduct<Real, kWideVectorBytes>;
+  using L = Lanes<Real, kWidestBytes>;
+  using Product = TileProduct<Real>;
   using Vector = typename L::Vector;
   using Room = std::vector<Real>;
 

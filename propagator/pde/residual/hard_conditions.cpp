@@ -5,6 +5,8 @@
 #include <algorithm>
 #include <set>
 
+#include "propagator/autodiff/jet_memo.h"
+
 namespace propagator::pde {
 namespace {
 
@@ -27,16 +29,14 @@ class WithConditions : public autodiff::FieldNet {
 
   Jet forward(const Jet& points) override {
     const auto answer = network_->forward(points);
-    const auto variables = autodiff::coordinates(points);
+    const auto parts = parts_at(points);
     std::vector<Tensor> all;
     const auto networks = answer.rows().unbind(-1);
     for (size_t f = 0; f < networks.size(); ++f) {
       Jet field(networks[f], answer.layout());
       // What a network answers beside the fields has no such conditions.
       if (f < forms_.size() && !forms_[f].empty()) {
-        // What has no gradient is put together first.
-        field =
-            field * forms_[f].distance(variables) + forms_[f].values(variables);
+        field = field * parts[f].distance + parts[f].value;
       }
       all.push_back(field.rows());
     }
@@ -51,8 +51,28 @@ class WithConditions : public autodiff::FieldNet {
   Tensor unknowns() const override { return network_->unknowns(); }
 
  private:
+  // G and D of a field, if it has any.
+  struct Part {
+    Jet value = {}, distance = {};
+  };
+  using Parts = std::vector<Part>;
+
+  Parts parts_at(const Jet& points) {
+    const auto made = [&] {
+      Parts parts(forms_.size());
+      const auto variables = autodiff::coordinates(points);
+      for (size_t f = 0; f < forms_.size(); ++f) {
+        if (forms_[f].empty()) continue;
+        parts[f] = {forms_[f].values(variables), forms_[f].distance(variables)};
+      }
+      return parts;
+    };
+    return is_training() ? known_.of(points, made) : made();
+  }
+
   std::vector<HardForm> forms_;
   std::shared_ptr<autodiff::FieldNet> network_;
+  autodiff::JetMemo<Parts> known_;
 };
 
 }  // namespace

@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <numbers>
 
+#include "propagator/autodiff/jet_memo.h"
 #include "propagator/pde/residual/condition_value.h"
 
 namespace propagator::pde {
@@ -72,7 +73,8 @@ class WithPeriodicEmbedding : public autodiff::FieldNet {
         network_(register_module("network", std::move(network))) {}
 
   Jet forward(const Jet& points) override {
-    return network_->forward(embedded(points));
+    const auto made = [&] { return embedded(points); };
+    return network_->forward(is_training() ? known_.of(points, made) : made());
   }
   void observe(const autodiff::Observations& read) override {
     network_->observe(
@@ -98,6 +100,7 @@ class WithPeriodicEmbedding : public autodiff::FieldNet {
 
   std::vector<PeriodicEmbedding::Period> periodic_;
   std::shared_ptr<autodiff::FieldNet> network_;
+  autodiff::JetMemo<Jet> known_;
 };
 
 PeriodicEmbedding::PeriodicEmbedding(const pde::Problem& problem, bool smooth) {

@@ -139,14 +139,11 @@ Jet SlabChain::in_slab(int64_t slab, const Jet& points) {
         time[0].add_(low - rate * now.low);
       }));
   const auto base = base_of(slab, points);
-  const auto variables = autodiff::coordinates(points);
   const auto networks = answer.rows().unbind(-1);
   std::vector<Tensor> fields;
   for (size_t f = 0; f < networks.size(); ++f) {
-    Jet field(networks[f], answer.layout());
-    const auto order = slab == 0 ? forms_[f].initial_order() : time_.orders[f];
-    field = field * forms_[f].distance(variables, now, order) + base[f];
-    fields.push_back(field.rows());
+    const Jet field(networks[f], answer.layout());
+    fields.push_back((field * base[f].distance + base[f].value).rows());
   }
   return Jet(torch::stack(fields, -1), answer.layout());
 }
@@ -167,7 +164,7 @@ Jet SlabChain::ends_of(int64_t slab, const Jet& points) const {
 }
 
 SlabChain::Base SlabChain::base_of(int64_t slab, const Jet& points) {
-  const bool again = is_training() && slab == finished() && slab > 0;
+  const bool again = is_training() && slab == finished();
   const auto made = [&] { return new_base_of(slab, points); };
   return again ? known_.of(points, made) : made();
 }
@@ -175,9 +172,21 @@ SlabChain::Base SlabChain::base_of(int64_t slab, const Jet& points) {
 SlabChain::Base SlabChain::new_base_of(int64_t slab, const Jet& points) {
   Base base;
   const auto variables = autodiff::coordinates(points);
+  const auto values = values_of(slab, points);
+  for (size_t f = 0; f < forms_.size(); ++f) {
+    const auto order = slab == 0 ? forms_[f].initial_order() : time_.orders[f];
+    base.push_back(
+        {values[f], forms_[f].distance(variables, interval_of(slab), order)});
+  }
+  return base;
+}
+
+std::vector<Jet> SlabChain::values_of(int64_t slab, const Jet& points) {
+  std::vector<Jet> values;
+  const auto variables = autodiff::coordinates(points);
   if (slab == 0) {
-    for (const auto& form : forms_) base.push_back(form.values(variables));
-    return base;
+    for (const auto& form : forms_) values.push_back(form.values(variables));
+    return values;
   }
   const auto ends = ends_of(slab, points);
   const auto before = [&] {
@@ -189,16 +198,16 @@ SlabChain::Base SlabChain::new_base_of(int64_t slab, const Jet& points) {
   for (size_t f = 0; f < forms_.size(); ++f) {
     const auto& form = forms_[f];
     if (time_.orders[f] == 0) {
-      base.push_back(form.values(variables));
+      values.push_back(form.values(variables));
       continue;
     }
     Jet goes_on(fields[f], before.layout());
     if (form.has_faces()) {
       goes_on = goes_on + (form.values(variables) - form.values(then));
     }
-    base.push_back(goes_on);
+    values.push_back(goes_on);
   }
-  return base;
+  return values;
 }
 
 }  // namespace propagator::pde

@@ -51,12 +51,17 @@ class SlabChain : public autodiff::FieldNet {
   void finish(double end);
 
  private:
-  // What a field is without the network of its slab.
-  using Base = std::vector<Jet>;
+  // Of each field, what it is without the network of its slab, and by what that
+  // is multiplied.
+  struct Part {
+    Jet value, distance;
+  };
+  using Base = std::vector<Part>;
 
   Jet in_slab(int64_t slab, const Jet& points);
   Base base_of(int64_t slab, const Jet& points);
   Base new_base_of(int64_t slab, const Jet& points);
+  std::vector<Jet> values_of(int64_t slab, const Jet& points);
   Jet ends_of(int64_t slab, const Jet& points) const;  // with s as time
   Jet everywhere(const Jet& points);
 

@@ -2,6 +2,8 @@
 
 #include <algorithm>
 
+#include "propagator/train/optimizer.h"
+
 namespace propagator::tasks {
 namespace {
 
@@ -27,7 +29,8 @@ Defaults network_defaults(int64_t variables) {
 }
 
 // Two or three points for each parameter of the network: a network that has
-// fewer may be anything between them.
+// fewer may be anything between them. Validation chooses the best step, and has
+// so many points that some lie in a front of a hundredth of the domain.
 Defaults precise_defaults(int64_t variables) {
   auto all = network_defaults(variables);
   const Defaults precise{{"precision", "fp64"},
@@ -38,6 +41,8 @@ Defaults precise_defaults(int64_t variables) {
                          {"optimizer.kind", "broyden"},
                          {"optimizer.adam_steps", "500"},
                          {"points.resample_every", "4"},
+                         {"points.candidates", "16"},
+                         {"points.validation", "sobol"},
                          {"train.epochs", "100000"},
                          {"train.budget", "180"},
                          {"train.validate_every", "5"},
@@ -45,9 +50,13 @@ Defaults precise_defaults(int64_t variables) {
                          {"train.checkpoint_every", "50"},
                          {"slabs.most", "16"}};
   for (const auto& [key, value] : precise) all[key] = value;
-  if (variables == 1) all["points.per_axis"] = "400";
-  if (variables == 2) all["points.per_axis"] = "51";
-  if (variables == 3) all["points.per_axis"] = "15";
+  const auto points = [&](const char* training, const char* validation) {
+    all["points.per_axis"] = training;
+    all["points.validation_per_axis"] = validation;
+  };
+  if (variables == 1) points("400", "1000");
+  if (variables == 2) points("51", "101");
+  if (variables == 3) points("15", "21");
   return all;
 }
 
@@ -76,6 +85,12 @@ Defaults defaults_of(Recipe recipe, const config::Document& document) {
       all["model.name"]) {
     std::erase_if(
         all, [](const auto& item) { return item.first.starts_with("model."); });
+  }
+  // Its steps are single ones, where those of Broyden's method are of many
+  // iterations.
+  if (document.get("optimizer.kind").value_or("") ==
+      config::name_of(train::OptimizerKind::kLevenbergMarquardt)) {
+    all["points.resample_every"] = "1";
   }
   return all;
 }

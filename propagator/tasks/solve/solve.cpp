@@ -283,6 +283,10 @@ void Solve::begin_step(torch::nn::Module& module, int64_t step) {
   loss_.begin_step(model, points_, step);
 }
 
+bool Solve::redraw(torch::nn::Module& model, int64_t step) {
+  return points_.redraw(as_field_net(model), loss_.residuals(), step);
+}
+
 bool Solve::ends_stage(const train::Standing& standing) {
   if (slabs_.empty()) return false;
   const auto before = slabs_.slab();

@@ -15,6 +15,7 @@
 #include "propagator/tasks/solve/solve_plane.h"
 #include "propagator/tasks/solve/solve_points.h"
 #include "propagator/tasks/solve/solve_reference.h"
+#include "propagator/train/redrawable.h"
 
 namespace propagator::tasks {
 
@@ -29,7 +30,7 @@ using Quantities = std::vector<std::pair<std::string, pde::Expression>>;
 // is the solution? From the S-Pformer paper. A network is trained until the
 // equations' residuals at points of the domain, and those of the conditions on
 // its faces, are small in the mean square.
-class Solve : public Task, public Drawing {
+class Solve : public Task, public Drawing, public train::Redrawable {
  public:
   // `defaults` are the recipe's.
   Solve(std::unique_ptr<models::FieldNetOptions> model, Recipe recipe,
@@ -47,6 +48,7 @@ class Solve : public Task, public Drawing {
   std::shared_ptr<torch::nn::Module> make_model() const override;
   void initialise(torch::nn::Module& model, int64_t seed) const override;
   void begin_step(torch::nn::Module& model, int64_t step) override;
+  bool redraw(torch::nn::Module& model, int64_t step) override;
   bool ends_stage(const train::Standing& standing) override;
   bool begin_stage(torch::nn::Module& model) override;
   train::NamedTensors state() const override;

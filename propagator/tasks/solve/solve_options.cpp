@@ -83,6 +83,11 @@ void PointOptions::describe(config::Schema& s) {
            .min = 0});
   s.field("validation_per_axis", validation_per_axis,
           {.help = "validation points along each variable", .min = 1});
+  s.field(
+      "validation", validation,
+      {.help = "where they are: centres of cells, or a Sobol sequence of as "
+               "many points, which also sees what is thinner than a cell",
+       .later = true});
   s.field("resample_every", resample_every,
           {.help = "steps after which the training points are resampled; 0 "
                    "keeps the first ones",
@@ -91,6 +96,12 @@ void PointOptions::describe(config::Schema& s) {
   s.field("adaptive", adaptive,
           {.help = "resampled points of the domain lie where the residual is "
                    "large"});
+  s.field("candidates", candidates,
+          {.help = "uniform points that each resampled one is drawn from where "
+                   "points.adaptive=yes",
+           .min = 1,
+           .max = 1000,
+           .later = true});
 }
 
 void SlabOptions::describe(config::Schema& s) {

@@ -19,14 +19,21 @@ struct ProblemOptions {
   void describe(config::Schema& schema);
 };
 
+// Where a solution is validated: at the centres of cells, or, as many, at
+// points of a Sobol sequence, no two of which share a coordinate. A front
+// that is thinner than a cell has some of these.
+enum class ValidationPoints { kCentres, kSobol };
+
 struct PointOptions {
   pde::Sampling sampling = pde::Sampling::kSobol;
   int64_t per_axis = 31;
   int64_t window = 2;
   double window_step = 1e-4;
   int64_t validation_per_axis = 20;
+  ValidationPoints validation = ValidationPoints::kCentres;
   int64_t resample_every = 3;
   bool adaptive = true;
+  int64_t candidates = 4;
 
   void describe(config::Schema& schema);
 };
@@ -71,6 +78,13 @@ enum class HardConstraints { kNo, kYes, kFaces, kAll };
 }  // namespace propagator::tasks
 
 namespace propagator::config {
+
+template <>
+struct Names<tasks::ValidationPoints> {
+  using enum tasks::ValidationPoints;
+  static constexpr std::pair<tasks::ValidationPoints, const char*> all[] = {
+      {kCentres, "centres"}, {kSobol, "sobol"}};
+};
 
 template <>
 struct Names<tasks::HardConstraints> {

@@ -4,6 +4,7 @@
 #include <torch/utils.h>
 
 #include <algorithm>
+#include <utility>
 
 #include "propagator/core/random.h"
 #include "propagator/pde/residual/problem_points.h"
@@ -12,9 +13,6 @@ namespace propagator::tasks {
 namespace {
 
 using torch::Tensor;
-
-// Uniform points, for each one that follows the residual.
-constexpr int64_t kCandidates = 4;
 
 // Points at all times, moved into a slab.
 Tensor in_slab(Tensor points, const pde::Problem& problem,
@@ -47,7 +45,7 @@ SolvePoints::SolvePoints(const pde::Problem& problem,
       seed_(seed),
       runtime_(runtime) {
   training_ = windows_.of(sampled(0), runtime_);
-  validation_ = windows_.of(centres(), runtime_);
+  validation_ = windows_.of(validated(), runtime_);
   faces_ = first_faces();
   if (slabs_ == 0) return;
   slab_of_ =
@@ -62,8 +60,12 @@ Tensor SolvePoints::sampled(int64_t round) const {
       *problem_, slab_);
 }
 
-Tensor SolvePoints::centres() const {
-  return in_slab(pde::centres_inside(*problem_, options_.validation_per_axis),
+Tensor SolvePoints::validated() const {
+  const int64_t per_axis = options_.validation_per_axis;
+  return in_slab(options_.validation == ValidationPoints::kCentres
+                     ? pde::centres_inside(*problem_, per_axis)
+                     : pde::points_inside(*problem_, pde::Sampling::kSobol,
+                                          per_axis, seed_, "points/validation"),
                  *problem_, slab_);
 }
 
@@ -120,7 +122,20 @@ void SolvePoints::begin_step(models::FieldNet& model,
       step % options_.resample_every != 0) {
     return;
   }
-  const int64_t round = step / options_.resample_every;
+  drawn_at_ = step;
+  draw(model, residuals, step / options_.resample_every);
+}
+
+bool SolvePoints::redraw(models::FieldNet& model,
+                         const pde::Residuals& residuals, int64_t step) {
+  if (options_.resample_every == 0) return false;
+  // Rounds below zero are no regular ones.
+  if (std::exchange(drawn_at_, step) != step) draw(model, residuals, -step);
+  return true;
+}
+
+void SolvePoints::draw(models::FieldNet& model, const pde::Residuals& residuals,
+                       int64_t round) {
   // In place: a graph of the step reads where the first points were.
   training_.copy_(windows_.of(
       options_.adaptive ? adaptive(model, residuals, round) : sampled(round),
@@ -144,7 +159,7 @@ Tensor SolvePoints::adaptive(models::FieldNet& model,
   const torch::NoGradGuard no_grad;
   const auto stream = fmt::format("points/adaptive/{}", round);
   std::vector<Tensor> pool, sizes;
-  for (int64_t part = 0; part < kCandidates; ++part) {
+  for (int64_t part = 0; part < options_.candidates; ++part) {
     pool.push_back(
         in_slab(pde::points_inside(*problem_, pde::Sampling::kUniform,
                                    options_.per_axis, seed_, stream, part),
@@ -169,7 +184,7 @@ Tensor SolvePoints::adaptive(models::FieldNet& model,
 void SolvePoints::move_to(const pde::Interval& slab) {
   slab_ = slab;
   training_.copy_(windows_.of(sampled(0), runtime_));
-  validation_.copy_(windows_.of(centres(), runtime_));
+  validation_.copy_(windows_.of(validated(), runtime_));
   faces_ = faces_in(slab_);
   find_slabs();
 }

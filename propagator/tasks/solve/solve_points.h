@@ -46,6 +46,10 @@ class SolvePoints {
   // the model's residual is large.
   void begin_step(models::FieldNet& model, const pde::Residuals& residuals,
                   int64_t step);
+  // Resamples them now, unless this step has; false if they are never
+  // resampled.
+  bool redraw(models::FieldNet& model, const pde::Residuals& residuals,
+              int64_t step);
   // What has been resampled.
   train::NamedTensors state() const;
   void restore(const train::NamedTensors& saved);
@@ -56,7 +60,9 @@ class SolvePoints {
   std::vector<pde::Face> faces_in(
       const std::optional<pde::Interval>& slab) const;
   torch::Tensor sampled(int64_t round) const;  // (N, D)
-  torch::Tensor centres() const;
+  torch::Tensor validated() const;
+  void draw(models::FieldNet& model, const pde::Residuals& residuals,
+            int64_t round);
   torch::Tensor adaptive(models::FieldNet& model,
                          const pde::Residuals& residuals, int64_t round) const;
   void find_slabs();
@@ -68,6 +74,7 @@ class SolvePoints {
   int64_t slabs_ = 0;
   std::optional<pde::Interval> slab_;  // of time; none: all of it
   int64_t seed_ = 0;
+  int64_t drawn_at_ = 0;  // step
   Runtime runtime_;
   torch::Tensor training_, validation_;  // (N, T, D)
   torch::Tensor slab_of_;                // (N)

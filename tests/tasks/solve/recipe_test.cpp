@@ -29,6 +29,9 @@ TEST(TasksSolveRecipe, AProblemAloneIsSolvedToManyDigits) {
         std::pair("model.name", "pinn"), std::pair("model.width", "20"),
         std::pair("hard_constraints", "faces"),
         std::pair("optimizer.kind", "broyden"),
+        std::pair("points.resample_every", "4"),
+        std::pair("points.validation", "sobol"),
+        std::pair("points.validation_per_axis", "101"),
         std::pair("train.budget", "180")}) {
     EXPECT_EQ(value(experiment, key), expected) << key;
   }
@@ -56,7 +59,16 @@ TEST(TasksSolveRecipe, WhoChoosesAPartChoosesTheRest) {
       rod("recipe: precise\nmodel: {name: spformer-small}\n"));
   EXPECT_EQ(value(other, "optimizer.kind"), "broyden");
   EXPECT_EQ(value(other, "model.width"), "32");
+  // Single steps, each on points of its own.
+  const std::string least =
+      "recipe: precise\noptimizer: {kind: "
+      "levenberg_marquardt}\n";
+  EXPECT_EQ(value(run::Experiment(rod(least)), "points.resample_every"), "1");
+  EXPECT_EQ(value(run::Experiment(rod(least + "points: {resample_every: 3}\n")),
+                  "points.resample_every"),
+            "3");
   const run::Experiment network(rod("recipe: network\n"));
+  EXPECT_EQ(value(network, "points.validation"), "centres");
   EXPECT_EQ(value(network, "model.name"), "spformer-small");
   EXPECT_EQ(value(network, "precision"), "fp32");
   EXPECT_THROW(run::Experiment(rod("recipe: best\n")), ConfigError);

@@ -1,6 +1,7 @@
 #include "propagator/tasks/solve/solve_points.h"
 
 #include "propagator/core/error.h"
+#include "propagator/models/pinn.h"
 #include "tasks/training.h"
 #include "testing.h"
 
@@ -84,6 +85,70 @@ TEST_F(TasksSolvePoints, AreResampledInPlaceAndRestored) {
       torch::equal(other.faces()[2].opposite, drawn.faces()[2].opposite));
   EXPECT_TRUE(torch::equal(other.slab_of(), drawn.slab_of()));
   EXPECT_THROW(points(4, 7, /*per_axis=*/5).restore(drawn.state()), DataError);
+}
+
+TEST_F(TasksSolvePoints, AreRedrawnAtAnyStepButNotTwice) {
+  auto drawn = points(4, 7);
+  auto net =
+      models::field_nets().at("pinn").options()->make({{0, 0}, {1, 2}, 1, 1});
+  const auto now = [&] { return drawn.of(data::Split::kTrain).clone(); };
+  drawn.begin_step(*net, residuals, 2);
+  const auto second = now();
+  EXPECT_TRUE(drawn.redraw(*net, residuals, 2));
+  EXPECT_TRUE(torch::equal(now(), second));  // they are new already
+  EXPECT_TRUE(drawn.redraw(*net, residuals, 3));
+  const auto third = now();
+  EXPECT_FALSE(torch::equal(third, second));
+  // The same whoever draws them, and no regular ones.
+  auto other = points(4, 7);
+  EXPECT_TRUE(other.redraw(*net, residuals, 3));
+  EXPECT_TRUE(torch::equal(other.of(data::Split::kTrain), third));
+  other.begin_step(*net, residuals, 6);
+  EXPECT_FALSE(torch::equal(other.of(data::Split::kTrain), third));
+  SolvePoints fixed(problem, conditions, {.per_axis = 4, .resample_every = 0},
+                    kWindows, 0, 7, kDouble);
+  EXPECT_FALSE(fixed.redraw(*net, residuals, 3));
+}
+
+TEST_F(TasksSolvePoints, ValidationSeesAThinFront) {
+  const auto in_front = [&](ValidationPoints where, int64_t per_axis) {
+    const SolvePoints all(
+        problem, conditions,
+        {.per_axis = 4, .validation_per_axis = per_axis, .validation = where},
+        {}, 0, 7, kDouble);
+    const auto x = all.of(data::Split::kValidation).select(-1, 0).flatten();
+    EXPECT_EQ(x.numel(), per_axis * per_axis);
+    return ((x - 0.5).abs() < 0.005).sum().item<int64_t>();
+  };
+  EXPECT_EQ(in_front(ValidationPoints::kCentres, 20), 0);
+  EXPECT_NEAR(in_front(ValidationPoints::kSobol, 101), 102, 10);
+}
+
+// Of a network that is zero the residual is the source, a thin line.
+TEST_F(TasksSolvePoints, MoreCandidatesFindMoreOfAThinFront) {
+  const auto thin = pde::Problem::parse(
+      {.domain = {"x in [0, 1]", "t in [0, 1]"},
+       .fields = {"u"},
+       .equations = {"u_t = u_xx + exp(-((x - 0.5)/0.003)^2)"},
+       .conditions = {"at t=0: u = 0", "on boundary: u = 0"}});
+  const SolveConditions learned(thin, HardConstraints::kNo);
+  const pde::Residuals left(thin, pde::Derivatives::kHonest, kDouble);
+  models::PinnOptions pinn;
+  pinn.width = 4;
+  const auto net = pinn.make({{0, 0}, {1, 1}, 1, 1});
+  net->to(torch::kFloat64);
+  const torch::NoGradGuard no_grad;
+  for (auto& parameter : net->parameters()) parameter.zero_();
+  const auto found = [&](int64_t candidates) {
+    SolvePoints drawn(
+        thin, learned,
+        {.per_axis = 30, .resample_every = 1, .candidates = candidates}, {}, 0,
+        7, kDouble);
+    drawn.begin_step(*net, left, 1);
+    const auto x = drawn.of(data::Split::kTrain).select(-1, 0);
+    return ((x - 0.5).abs() < 0.005).sum().item<int64_t>();
+  };
+  EXPECT_GT(found(16), 3 * found(4));
 }
 
 }  // namespace
