@@ -1,19 +1,20 @@
-// What a call through the C interface costs beside the same call of the C++
-// library: one case, one thread, the two by turns in one process.
+// What a call through the C interface costs: one case, one thread, by turns in
+// one process
+//   direct   the network called through libtorch, its answer a tensor of its
+//   own; library  the same run through the C++ library, which checks what goes
+//   in
+//            and comes out;
+//   c        the same through the C interface, into an array of the caller's.
 //
-//   propagator_call_cost RUN [CALLS]
+//   propagator_call_cost RUN [CALLS] [--out FILE]
 
 #include <ATen/Parallel.h>
-#include <fmt/format.h>
+#include <c10/core/InferenceMode.h>
 
-#include <algorithm>
-#include <nlohmann/json.hpp>
-
+#include "cost.h"
 #include "propagator/capi/propagator.h"
-#include "propagator/core/machine.h"
-#include "propagator/core/stopwatch.h"
-#include "propagator/core/version.h"
-#include "propagator/run/run.h"
+#include "propagator/core/error.h"
+#include "propagator/models/forecaster.h"
 
 namespace {
 
@@ -34,82 +35,112 @@ pg_tensor array(const std::string& name, const torch::Tensor& values) {
           0};
 }
 
-// One case of every input; eight of what else may have any length.
-tasks::NamedTensors one_case(const tasks::Surrogate& surrogate) {
-  tasks::NamedTensors inputs;
-  for (const auto& port : surrogate.inputs()) {
-    auto sizes = port.shape;
-    std::replace(sizes.begin() + 1, sizes.end(), int64_t{-1}, int64_t{8});
-    if (sizes[0] < 0) sizes[0] = 1;
-    inputs[port.name] = torch::full(sizes, 0.5F);
+std::vector<pg_tensor> arrays(const tasks::NamedTensors& tensors) {
+  std::vector<pg_tensor> all;
+  for (const auto& [name, values] : tensors) all.push_back(array(name, values));
+  return all;
+}
+
+models::Forecaster& forecaster_of(const run::Run& run) {
+  auto* forecaster = dynamic_cast<models::Forecaster*>(&run.model());
+  if (forecaster != nullptr) return *forecaster;
+  throw UsageError("[call_cost] expected a run that forecasts plates",
+                   "propagator train forecast/tiny makes one");
+}
+
+// A run as C has it, open.
+class Handle {
+ public:
+  explicit Handle(const std::string& folder) {
+    pg_options options = PG_OPTIONS;
+    options.device = "cpu";
+    options.precision = "fp32";
+    options.threads = 1;
+    expect_ok(pg_open(folder.c_str(), &options, &run_));
   }
-  return inputs;
-}
+  ~Handle() { pg_close(run_); }
+  Handle(const Handle&) = delete;
+  Handle& operator=(const Handle&) = delete;
 
-template <class Work>
-double microseconds(Work&& work) {
-  const Stopwatch clock;
-  work();
-  return 1e6 * clock.seconds();
-}
+  void apply(const std::vector<pg_tensor>& inputs,
+             const std::vector<pg_tensor>& outputs) const {
+    expect_ok(pg_apply(run_, inputs.data(), inputs.size(), outputs.data(),
+                       outputs.size()));
+  }
 
-double median(std::vector<double> values) {
-  const auto middle = values.begin() + std::ssize(values) / 2;
-  std::nth_element(values.begin(), middle, values.end());
-  return *middle;
-}
+ private:
+  pg_run* run_ = nullptr;
+};
 
-nlohmann::json measure(const char* folder, int calls) {
-  at::set_num_threads(1);
-  const auto change = [](config::Document& document) {
-    document.set("device", "cpu", "call_cost");
-  };
-  const auto run = run::open(folder, {.change = change});
-  pg_options options = PG_OPTIONS;
-  options.device = "cpu";
-  pg_run* handle = nullptr;
-  expect_ok(pg_open(folder, &options, &handle));
+// Seconds of each call, in the order of the calls.
+struct Times {
+  std::vector<double> direct, library, c;
+};
 
-  const auto given = one_case(run.surrogate());
-  const auto answers = run.apply(given);
-  std::vector<pg_tensor> inputs, outputs;
+Times time(const std::string& folder, int calls) {
+  const auto run = run::open(folder, bench::on_cpu());
+  auto& forecaster = forecaster_of(run);
+  auto given = bench::one_case(run.surrogate().inputs());
+  auto& fields = given.at("fields");
+  fields = fields.narrow(1, 0, forecaster.visible()).contiguous();
+  const auto alpha =
+      given.contains("alpha") ? given.at("alpha") : torch::zeros({1});
+  const Handle handle(folder);
   tasks::NamedTensors places;
-  for (const auto& [name, values] : given) {
-    inputs.push_back(array(name, values));
-  }
-  for (const auto& [name, values] : answers) {
-    const auto place = torch::empty(values.sizes(), torch::kFloat32);
-    outputs.push_back(array(places.emplace(name, place).first->first, place));
-  }
-  std::vector<double> library, c, difference;
+  places["fields"] = torch::empty_like(run.apply(given).at("fields"));
+  const auto inputs = arrays(given), outputs = arrays(places);
+
+  Times times;
   for (int n = -calls / 10; n < calls; ++n) {
-    const double plain = microseconds([&] { run.apply(given); });
-    const double through = microseconds([&] {
-      expect_ok(pg_apply(handle, inputs.data(), inputs.size(), outputs.data(),
-                         outputs.size()));
+    const double direct = bench::seconds_of([&] {
+      const c10::InferenceMode inference;
+      forecaster.predict(fields, alpha);
     });
+    const double library = bench::seconds_of([&] { run.apply(given); });
+    const double c = bench::seconds_of([&] { handle.apply(inputs, outputs); });
     if (n < 0) continue;  // warm-up
-    library.push_back(plain);
-    c.push_back(through);
-    difference.push_back(through - plain);
+    times.direct.push_back(direct);
+    times.library.push_back(library);
+    times.c.push_back(c);
   }
-  expect_ok(pg_close(handle));
-  return {{"library_us", median(library)},        {"c_us", median(c)},
-          {"overhead_us", median(difference)},    {"calls", calls},
-          {"machine", machine_name(torch::kCPU)}, {"code", code_version()}};
+  return times;
+}
+
+// Of a call and the direct one before it: what disturbs one disturbs the other.
+std::vector<double> differences(const std::vector<double>& those,
+                                const std::vector<double>& these) {
+  std::vector<double> all(those);
+  for (size_t n = 0; n < all.size(); ++n) all[n] -= these[n];
+  return all;
+}
+
+nlohmann::json measure(const std::string& folder, int calls) {
+  at::set_num_threads(1);
+  const auto times = time(folder, calls);
+  const auto microseconds = [](const std::vector<double>& seconds,
+                               double share = 0.5) {
+    return 1e6 * bench::quantile(seconds, share);
+  };
+  const auto overhead = differences(times.c, times.direct);
+  return {{"calls", calls},
+          {"direct_us", microseconds(times.direct)},
+          {"library_us", microseconds(times.library)},
+          {"c_us", microseconds(times.c)},
+          {"library_overhead_us",
+           microseconds(differences(times.library, times.direct))},
+          {"overhead_us", microseconds(overhead)},
+          {"overhead_lower_quartile_us", microseconds(overhead, 0.25)},
+          {"overhead_upper_quartile_us", microseconds(overhead, 0.75)}};
 }
 
 }  // namespace
 
-int main(int argc, char** argv) try {
-  const int calls = argc > 2 ? std::stoi(argv[2]) : 20000;
-  if (argc < 2 || calls < 10) {
-    fmt::print(stderr, "usage: propagator_call_cost RUN [CALLS >= 10]\n");
-    return static_cast<int>(propagator::ExitCode::kUsage);
-  }
-  fmt::print("{}\n", measure(argv[1], calls).dump(2));
-  return 0;
-} catch (const std::exception& error) {
-  fmt::print(stderr, "error: {}\n", error.what());
-  return static_cast<int>(propagator::exit_code(error));
+int main(int argc, char** argv) {
+  return bench::run_cost_program(
+      argc, argv,
+      {.name = "call-cost",
+       .about = "What a call through the C interface costs beside the network "
+                "called through libtorch, as JSON",
+       .count = 20000,
+       .measure = measure});
 }

@@ -1,23 +1,21 @@
 // What a request over HTTP costs beside the model's own time: one case, asked
 // for in binary on the loopback address, and the same call in this process, by
-// turns; then requests a second of several clients at once.
+// turns; then requests a second of several clients at once. One thread
+// computes, as `propagator serve --threads 1` does: a model of more of them has
+// another thread woken for each request.
 //
-//   propagator_serve_cost RUN [REQUESTS]
+//   propagator_serve_cost RUN [REQUESTS] [--out FILE]
 
+#include <ATen/Parallel.h>
 #include <arpa/inet.h>
 #include <fmt/format.h>
 #include <netinet/tcp.h>
 #include <sys/socket.h>
 #include <unistd.h>
 
-#include <algorithm>
-#include <nlohmann/json.hpp>
 #include <thread>
 
-#include "propagator/core/error.h"
-#include "propagator/core/machine.h"
-#include "propagator/core/stopwatch.h"
-#include "propagator/core/version.h"
+#include "cost.h"
 #include "propagator/serve/server.h"
 
 namespace {
@@ -77,18 +75,6 @@ class Client {
   std::string request_, heard_;
 };
 
-// One case of every input; eight of what else may have any length.
-tasks::NamedTensors one_case(const serve::Ports& ports) {
-  tasks::NamedTensors inputs;
-  for (const auto& port : ports) {
-    auto sizes = port.shape;
-    std::replace(sizes.begin() + 1, sizes.end(), int64_t{-1}, int64_t{8});
-    if (sizes[0] < 0) sizes[0] = 1;
-    inputs[port.name] = torch::full(sizes, 0.05F);
-  }
-  return inputs;
-}
-
 std::string request_for(const tasks::NamedTensors& inputs) {
   nlohmann::json head{{"parameters", {{"binary_data_output", true}}},
                       {"inputs", nlohmann::json::array()}};
@@ -110,16 +96,7 @@ std::string request_for(const tasks::NamedTensors& inputs) {
 
 template <class Work>
 void time(std::vector<double>& seconds, int count, Work&& work) {
-  for (int n = 0; n < count; ++n) {
-    const Stopwatch clock;
-    work();
-    seconds.push_back(clock.seconds());
-  }
-}
-
-double quantile(std::vector<double> values, double share) {
-  std::ranges::sort(values);
-  return values[static_cast<size_t>(share * (std::ssize(values) - 1))];
+  for (int n = 0; n < count; ++n) seconds.push_back(bench::seconds_of(work));
 }
 
 double requests_per_second(uint16_t port, const std::string& request,
@@ -137,52 +114,47 @@ double requests_per_second(uint16_t port, const std::string& request,
 }
 
 nlohmann::json measure(const std::string& folder, int requests) {
+  at::set_num_threads(1);
   serve::ServerOptions options{.runs = {"model=" + folder}, .port = 0};
   options.service.batcher.batch = 1;
-  options.change = [](config::Document& document) {
-    document.set("device", "cpu", "serve_cost");
-  };
+  options.change = bench::on_cpu().change;
   serve::Server server(options);
-  const auto own = run::open(folder, {.change = options.change});
-  const auto inputs = one_case(own.surrogate().inputs());
+  const auto own = run::open(folder, bench::on_cpu());
+  const auto inputs = bench::one_case(own.surrogate().inputs());
   const auto request = request_for(inputs);
   Client client(server.port(), request);
   std::vector<double> model, asked, warm;
-  const auto apply = [&] {
-    const RuntimeScope scope(own.runtime(), own.experiment().run().threads);
-    own.apply(inputs);
-  };
+  const auto apply = [&] { own.apply(inputs); };
+  const auto ask = [&] { client.ask(); };
   time(warm, requests / 10, apply);
-  time(warm, requests / 10, [&] { client.ask(); });
+  time(warm, requests / 10, ask);
   for (int turn = 0; turn < kTurns; ++turn) {
     time(model, requests / kTurns, apply);
-    time(asked, requests / kTurns, [&] { client.ask(); });
+    time(asked, requests / kTurns, ask);
   }
-  const double alone = quantile(model, 0.5), with = quantile(asked, 0.5);
+  const double alone = bench::quantile(model, 0.5);
+  const double with = bench::quantile(asked, 0.5);
   return {{"model_us", 1e6 * alone},
-          {"model_p99_us", 1e6 * quantile(model, 0.99)},
+          {"model_p99_us", 1e6 * bench::quantile(model, 0.99)},
           {"request_us", 1e6 * with},
-          {"request_p99_us", 1e6 * quantile(asked, 0.99)},
+          {"request_p99_us", 1e6 * bench::quantile(asked, 0.99)},
           {"overhead", with / alone - 1},
           {"requests_per_second", 1 / with},
-          {"requests_per_second_of_4_clients",
+          {"clients", kClients},
+          {"requests_per_second_of_clients",
            requests_per_second(server.port(), request, requests / kClients)},
-          {"requests", requests},
-          {"machine", machine_name(torch::kCPU)},
-          {"code", code_version()}};
+          {"batch", 1},
+          {"requests", requests}};
 }
 
 }  // namespace
 
-int main(int argc, char** argv) try {
-  const int requests = argc > 2 ? std::stoi(argv[2]) : 4000;
-  if (argc < 2 || requests < 100) {
-    fmt::print(stderr, "usage: propagator_serve_cost RUN [REQUESTS >= 100]\n");
-    return static_cast<int>(propagator::ExitCode::kUsage);
-  }
-  fmt::print("{}\n", measure(argv[1], requests).dump(2));
-  return 0;
-} catch (const std::exception& error) {
-  fmt::print(stderr, "error: {}\n", error.what());
-  return static_cast<int>(propagator::exit_code(error));
+int main(int argc, char** argv) {
+  return bench::run_cost_program(
+      argc, argv,
+      {.name = "serve-cost",
+       .about = "What a request over HTTP costs beside the model's own time, "
+                "as JSON",
+       .count = 4000,
+       .measure = measure});
 }

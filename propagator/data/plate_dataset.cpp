@@ -5,6 +5,7 @@
 #include "propagator/core/log.h"
 #include "propagator/core/progress.h"
 #include "propagator/core/ranks.h"
+#include "propagator/kernels/finite.h"
 
 namespace propagator::data {
 namespace {
@@ -213,7 +214,7 @@ void write_plate_file(const std::filesystem::path& path,
 
 void check_finite(const torch::Tensor& fields, int64_t first_case,
                   const std::string& source) {
-  if (torch::isfinite(fields).all().item<bool>()) return;
+  if (kernels::all_finite(fields)) return;
   const auto bad = torch::logical_not(torch::isfinite(fields)).nonzero()[0];
   throw DataError(fmt::format(
       "{}: case {}, frame {}, node ({}, {}) is not a finite number", source,

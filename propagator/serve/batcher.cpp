@@ -154,12 +154,15 @@ void Batcher::compute(std::vector<Waiting> together) {
   }
   metrics_.computed(model->name(), requests, clock.seconds());
   const double each = clock.seconds() / static_cast<double>(requests);
+  bool is_awaited = false;
   {
     const std::lock_guard lock(mutex_);
     seconds_each_ += 0.1 * (each - seconds_each_);
     busy_ = false;
+    is_awaited = ending_ || !queue_.empty();
   }
-  changed_.notify_one();
+  // To wake the thread for nothing would cost each small request some of it.
+  if (is_awaited) changed_.notify_one();
 }
 
 void Batcher::compute_joined(const std::vector<Waiting>& together) {

@@ -104,10 +104,21 @@ bool HttpSession::is_idle() {
 // The stream's own limit would close it, with nothing said.
 void HttpSession::start_deadline() {
   too_late_ = false;
-  deadline_.expires_after(duration(shared_.limits.seconds));
+  due_ = Clock::now() + duration(shared_.limits.seconds);
+  if (!is_watched_) watch();
+}
+
+// One wait serves many requests: to end it with each would wake a thread that
+// only hears of it.
+void HttpSession::watch() {
+  is_watched_ = true;
+  deadline_.expires_at(due_);
   deadline_.async_wait([weak = weak_from_this()](Error error) {
     const auto self = weak.lock();
-    if (error || self == nullptr || !self->reading_) return;
+    if (error || self == nullptr) return;
+    self->is_watched_ = false;
+    if (!self->reading_ && !self->writing_) return;
+    if (Clock::now() < self->due_) return self->watch();
     self->too_late_ = true;
     self->stream_.cancel();
   });
@@ -251,7 +262,9 @@ void HttpSession::send(Response response) {
   message_.body() = std::move(response.body);
   message_.prepare_payload();
   shared_.metrics.responded(response.status);
-  stream_.expires_after(duration(shared_.limits.seconds));
+  stream_.expires_never();
+  writing_ = true;
+  start_deadline();
   http::async_write(stream_, message_,
                     [self = shared_from_this()](Error error, size_t) {
                       self->on_sent(error);
@@ -259,6 +272,7 @@ void HttpSession::send(Response response) {
 }
 
 void HttpSession::on_sent(Error error) {
+  writing_ = false;
   message_ = {};
   release();
   if (error) return stream_.close();

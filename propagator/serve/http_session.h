@@ -9,6 +9,7 @@
 #include <boost/beast/http/message.hpp>
 #include <boost/beast/http/parser.hpp>
 #include <boost/beast/http/string_body.hpp>
+#include <chrono>
 #include <optional>
 
 #include "propagator/serve/http_server.h"
@@ -42,12 +43,14 @@ class HttpSession : public std::enable_shared_from_this<HttpSession> {
   void finish();
 
  private:
+  using Clock = std::chrono::steady_clock;
   using Error = boost::beast::error_code;
   using Parser =
       boost::beast::http::request_parser<boost::beast::http::string_body>;
   using Message = boost::beast::http::response<boost::beast::http::string_body>;
 
   void start_deadline();
+  void watch();
   void read_head();
   void on_head(Error error);
   RequestHead parsed_head() const;
@@ -66,12 +69,14 @@ class HttpSession : public std::enable_shared_from_this<HttpSession> {
 
   HttpShared& shared_;
   boost::beast::tcp_stream stream_;
-  boost::asio::steady_timer deadline_;  // of the request that is read
+  boost::asio::steady_timer deadline_;  // of what is read or written
+  Clock::time_point due_;
+  bool is_watched_ = false;
   boost::beast::flat_buffer buffer_;
   std::optional<Parser> parser_;
   RequestHead head_;
   Message continue_, message_;
-  bool reading_ = false, too_late_ = false;
+  bool reading_ = false, writing_ = false, too_late_ = false;
   bool unread_ = false;  // some of what the client sends
   bool ends_ = false;    // after this response
   int64_t held_ = 0;     // bytes of shared_.large_bytes

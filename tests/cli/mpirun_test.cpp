@@ -73,20 +73,29 @@ class Mpirun : public ::testing::Test {
     return shell(fmt::format("mpirun --oversubscribe -np {} {} {}", ranks,
                              testing::program(), arguments));
   }
-  // Starts a training that does not end; returns once it has a checkpoint.
-  pid_t start_endless(const std::string& name) const {
-    const auto arguments =
-        new_run(name) +
-        " -s train.max_steps=100000000 -s train.validate_every=10";
-    std::vector<std::string> command{"mpirun", "--oversubscribe", "-np", "2",
-                                     testing::program()};
-    std::istringstream words(arguments);
-    for (std::string word; words >> word;) command.push_back(word);
+  // A training that does not end.
+  std::string endless(const std::string& name) const {
+    return fmt::format(
+        "{} {} -s train.max_steps=100000000 -s train.validate_every=10",
+        testing::program(), new_run(name));
+  }
+  // Starts mpirun with these words; returns once the run has a checkpoint.
+  pid_t start_endless(const std::string& name, const std::string& words) const {
+    std::vector<std::string> command{"mpirun", "--oversubscribe"};
+    std::istringstream stream(words);
+    for (std::string word; stream >> word;) command.push_back(word);
     const auto mpirun = testing::start_command(command, folder / "output");
     const auto checkpoints = folder / name / "checkpoints";
     wait_until(
         [&] { return fs::exists(checkpoints) && !fs::is_empty(checkpoints); });
     return mpirun;
+  }
+  pid_t start_endless(const std::string& name) const {
+    return start_endless(name, "-np 2 " + endless(name));
+  }
+  void expect_good_checkpoint(const std::string& run) const {
+    const auto check = testing::propagator("check " + (folder / run).string());
+    EXPECT_EQ(check.status, 0) << check.output;
   }
 
   TemporaryFolder folder;
@@ -149,12 +158,42 @@ TEST_F(Mpirun, OneThatIsKilledEndsAllAndTheLastCheckpointIsGood) {
     kill(process_of_rank(mpirun, rank), SIGKILL);
     EXPECT_NE(status_of(mpirun), 0);
     EXPECT_LT(Clock::now() - begin, std::chrono::seconds(10));
-    const auto run = (folder / name).string();
-    const auto check = testing::propagator("check " + run);
-    EXPECT_EQ(check.status, 0) << check.output;
-    const auto resumed =
-        on(2, "resume " + run + " --threads 1 --time-limit 0.1s");
+    expect_good_checkpoint(name);
+    const auto resumed = on(2, "resume " + (folder / name).string() +
+                                   " --threads 1 --time-limit 0.1s");
     EXPECT_EQ(resumed.status, 75) << resumed.output;
+  }
+}
+
+// The disk of one rank's machine goes away: its copy of the data, which it
+// reads batch by batch, is cut while it trains.
+TEST_F(Mpirun, OneThatFailsEndsAllAndTheLastCheckpointIsGood) {
+  for (const auto& place : {"here", "there"}) {
+    fs::create_directories(folder / place);
+    const auto file = (folder / place / "plates.h5").string();
+    const auto made =
+        testing::propagator("data generate " + tiny() + " --out " + file);
+    ASSERT_EQ(made.status, 0) << made.output;
+  }
+  for (const auto& [failing, rank] : {std::pair{"here", 0}, {"there", 1}}) {
+    const auto name = fmt::format("fails{}", rank);
+    const auto in = [&](const std::string& place) {
+      return fmt::format(
+          "-np 1 --wdir {} {} -s data.file=plates.h5 -s data.storage=stream",
+          (folder / place).string(), endless(name));
+    };
+    const auto mpirun = start_endless(name, in("here") + " : " + in("there"));
+    const auto file = folder / failing / "plates.h5";
+    const auto whole = read_file(file);
+    const auto begin = Clock::now();
+    fs::resize_file(file, 0);
+    EXPECT_EQ(status_of(mpirun), 3);
+    EXPECT_LT(Clock::now() - begin, std::chrono::seconds(10));
+    const auto said = read_file(folder / "output");
+    EXPECT_EQ(count_of(said, "error: plates.h5 is damaged"), 1) << said;
+    EXPECT_EQ(count_of(said, fmt::format("rank {}:", rank)), rank) << said;
+    expect_good_checkpoint(name);
+    write_file(file, whole);
   }
 }
 
@@ -164,8 +203,7 @@ TEST_F(Mpirun, ASignalToOneStopsAllWithAGoodCheckpoint) {
   EXPECT_EQ(status_of(mpirun), 75);
   const auto said = read_file(folder / "output");
   EXPECT_EQ(count_of(said, "with a good checkpoint"), 1) << said;
-  EXPECT_EQ(
-      testing::propagator("check " + (folder / "stopped").string()).status, 0);
+  expect_good_checkpoint("stopped");
 }
 
 TEST_F(Mpirun, WhatWasStartedWronglyIsSaid) {

@@ -50,12 +50,15 @@ int64_t batches_of(const Metrics& metrics) {
 
 TEST(ServeBatcher, GivesTheBitsOfARequestByItself) {
   Metrics metrics;
-  Batcher batcher({.batch = 1}, metrics);
-  Held held(batcher);
   std::vector<std::future<Told>> told;
-  for (int n = 0; n < 4; ++n)
-    told.push_back(submitted(batcher, plates(2, 0.1 * n)));
-  held.let_go();
+  {
+    Batcher batcher({.batch = 1}, metrics);
+    Held held(batcher);
+    for (int n = 0; n < 4; ++n) {
+      told.push_back(submitted(batcher, plates(2, 0.1 * n)));
+    }
+    held.let_go();
+  }  // a request is counted after its answer
   for (int n = 0; n < 4; ++n) {
     const auto own = plate_model()->run().apply(plates(2, 0.1 * n));
     EXPECT_TRUE(torch::equal(

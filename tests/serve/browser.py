@@ -126,6 +126,14 @@ class Browser:
         self.call("Input.dispatchMouseEvent", type="mouseReleased", **at, button="left",
                   clickCount=1)
 
+    def touch(self, selector, places):
+        """With a finger, from each place to the next."""
+        for n, (across, down) in enumerate(places):
+            kind = "touchStart" if n == 0 else "touchMove"
+            self.call("Input.dispatchTouchEvent", type=kind,
+                      touchPoints=[self.place(selector, across, down)])
+        self.call("Input.dispatchTouchEvent", type="touchEnd", touchPoints=[])
+
     def picture(self, path):
         size = self.call("Page.getLayoutMetrics")["cssContentSize"]
         shot = self.call("Page.captureScreenshot", captureBeyondViewport=True,

@@ -21,7 +21,7 @@ if CHROMIUM is None:
     sys.exit(77)
 
 try:
-    import numpy  # noqa: F401  (the client's)
+    import numpy as np
 except ModuleNotFoundError:
     if "CI" in os.environ:
         raise
@@ -50,11 +50,37 @@ model: {name: pinn, width: 8}
 train: {max_steps: 2}
 report: {page: no}
 """, []),
+    "bar": ("""
+task: reconstruct
+problem:
+  domain: ['x in [0, 1]', 't in [0, 2]']
+  fields: [u, q]
+  equations: [u_t = -q_x, q = -0.1*u_x]
+  exact:
+    - u = exp(-0.1*pi^2*t)*sin(pi*x)
+    - q = -0.1*pi*exp(-0.1*pi^2*t)*cos(pi*x)
+sensors: {count: 20}
+model: {name: siren, width: 8, layers: 1}
+points: {per_axis: 4, validation_per_axis: 3}
+eval: {per_axis: 4}
+train: {max_steps: 2}
+report: {page: no}
+""", []),
+    "line": ("""
+task: forecast
+data: {file: DATA, given: 2}
+model: {name: fno, width: 4, modes: 4}
+train: {max_steps: 3}
+report: {page: no}
+""", []),
     "cube": (CONFIGS / "locate/corners.yaml", [
         "data.events=2000", "data.resample_every=0", "data.validation=100",
         "eval.events=100", "eval.classical=10", "train.batch=100", "train.max_steps=4",
         "train.validate_every=4", "model.width=16", "report.page=no"]),
 }
+RUNS["sheet"] = RUNS["line"]
+# Histories that are learned from: cases, frames, nodes, and channels of the sheet.
+FIELDS = {"line": (12, 6, 16), "sheet": (12, 6, 12, 10, 2)}
 
 ANSWERED = "/answered in/.test(document.querySelector('main').textContent)"
 
@@ -63,7 +89,10 @@ def train(runs, name):
     config, options = RUNS[name]
     if isinstance(config, str):
         text, config = config, runs / f"{name}.yaml"
-        config.write_text(text)
+        data = runs / f"{name}.npz"
+        if name in FIELDS:
+            np.savez(data, fields=np.random.default_rng(0).random(FIELDS[name]))
+        config.write_text(text.replace("DATA", str(data)))
     said = subprocess.run(
         [PROGRAM, "train", str(config), "--runs", str(runs), "--name", name, "--threads", "1",
          "--device", "cpu", *(part for option in options for part in ("-s", option))],
@@ -101,12 +130,36 @@ class Page(unittest.TestCase):
         data = browser.run("({...document.querySelector('.readout').dataset})")
         return {key: float(value) for key, value in data.items()}
 
-    def forecast_at(self, page, row, col, frame):
-        page.run(f"{{const time = document.querySelector('input.time'); time.value = {frame};"
-                 "time.dispatchEvent(new Event('input'))}")
-        page.call("Input.dispatchMouseEvent", type="mouseMoved",
-                  **page.place("canvas.prediction", (col + 0.5) / 8, (row + 0.5) / 8))
+    def forecast_at(self, page, row, col, frame, nodes=(8, 8)):
+        self.set(page, "input.time", frame)
+        self.hover(page, "canvas.prediction", (col + 0.5) / nodes[1], (row + 0.5) / nodes[0])
         return self.readout(page)["value"]
+
+    def hover(self, page, selector, across, down):
+        page.call("Input.dispatchMouseEvent", type="mouseMoved",
+                  **page.place(selector, across, down))
+
+    def set(self, page, selector, value, event="input"):
+        page.run(f"{{const node = document.querySelector({json.dumps(selector)});"
+                 f"node.value = {json.dumps(value)}; node.dispatchEvent(new Event('{event}'))}}")
+
+    def press(self, page, text):
+        page.run("[...document.querySelectorAll('main button')].find("
+                 f"button => button.textContent === {json.dumps(text)}).click()")
+
+    def changing(self, page, selector, action):
+        """Does it, and waits until the picture is another one."""
+        picture = f"document.querySelector({json.dumps(selector)}).toDataURL()"
+        before = page.run(picture)
+        action()
+        page.wait(f"{picture} !== {json.dumps(before)}")
+
+    def answered_since(self, page, action):
+        """Does it, and waits for what the server says to it."""
+        page.run("document.querySelector('main .explorer > .missing,"
+                 "main .explorer > .verdict').textContent = ''")
+        action()
+        page.wait(ANSWERED)
 
     def asked(self, model, inputs, output):
         """What the server says to the numbers themselves."""
@@ -127,16 +180,13 @@ class Page(unittest.TestCase):
 
     def test_forecasts_what_is_painted(self):
         page = self.opened("plate")
-        before = page.run("document.querySelector('canvas.prediction').toDataURL()")
         inside = "document.querySelector('canvas.paint').getContext('2d')" \
                  ".getImageData(4, 4, 1, 1).data.join()"
         colour = page.run(inside)
-        page.run("{const reach = document.querySelector('[aria-label=brush]');"
-                 "reach.value = 0.5; reach.dispatchEvent(new Event('input'))}")
-        page.drag("canvas.paint", [(0.31, 0.56), (0.56, 0.56)])
+        self.set(page, "[aria-label=brush]", 0.5)
+        self.changing(page, "canvas.prediction", lambda: page.drag(
+            "canvas.paint", [(0.31, 0.56), (0.56, 0.56)]))
         self.assertNotEqual(page.run(inside), colour)
-        page.wait("document.querySelector('canvas.prediction').toDataURL() !== "
-                  + json.dumps(before))
         # The model was given the painted frame, and a step of the simulator.
         details = Client(self.server.port).get("/v2/models/plate")[1]["parameters"]["details"]
 
@@ -155,11 +205,87 @@ class Page(unittest.TestCase):
                       page.run("document.querySelector('main').textContent"))
         self.assertEqual(page.complaints, [])
 
+    def test_a_finger_paints(self):
+        page = self.opened("plate", width=360, height=740, touch=True)
+        inside = "document.querySelector('canvas.paint').getContext('2d')" \
+                 ".getImageData(4, 4, 1, 1).data.join()"
+        colour = page.run(inside)
+        self.set(page, "[aria-label=brush]", 0.5)
+        self.changing(page, "canvas.prediction", lambda: page.touch(
+            "canvas.paint", [(0.31, 0.31), (0.44, 0.44), (0.56, 0.56)]))
+        self.assertNotEqual(page.run(inside), colour)
+        self.assertEqual(page.complaints, [])
+
+    def test_forecasts_a_curve_that_is_drawn(self):
+        page = self.opened("line")
+        self.answered_since(page, lambda: self.press(page, "Fill"))
+        frames, nodes = FIELDS["line"][1:]
+        value = self.forecast_at(page, 0, 5, 0, (frames, nodes))
+        expected = self.asked("line", {"fields": np.full((1, 2, nodes, 1), value)}, "fields")
+        for frame, node in ((1, 0), (2, 3), (5, 11)):
+            self.assertAlmostEqual(self.forecast_at(page, frame, node, 0, (frames, nodes)),
+                                   expected[0, frame, node, 0], delta=1e-5)
+            self.assertEqual(self.readout(page)["frame"], frame)
+        # A stroke changes the nodes that it passes, and no others.
+        self.changing(page, "canvas.prediction", lambda: page.drag(
+            "canvas.chart", [(0.5, 0.3), (0.6, 0.6), (0.7, 0.6)]))
+        drawn = [self.forecast_at(page, 0, node, 0, (frames, nodes)) for node in range(nodes)]
+        self.assertAlmostEqual(drawn[1], value, delta=1e-6)
+        self.assertAlmostEqual(drawn[15], value, delta=1e-6)
+        self.assertLess(drawn[9], drawn[7])
+        self.assertLess(drawn[7], value)
+        given = np.array(drawn).reshape(1, 1, nodes, 1).repeat(2, axis=1)
+        expected = self.asked("line", {"fields": given}, "fields")
+        self.assertAlmostEqual(self.forecast_at(page, 4, 9, 0, (frames, nodes)),
+                               expected[0, 4, 9, 0], delta=1e-5)
+        self.assertEqual(page.complaints, [])
+
+    def test_forecasts_a_field_of_two_channels(self):
+        page = self.opened("sheet")
+        frames, columns, rows, channels = FIELDS["sheet"][1:]
+        self.answered_since(page, lambda: self.press(page, "Fill"))
+        high = self.forecast_at(page, 3, 3, 0, (rows, columns))
+        # The second channel, with one node at its lowest value.
+        self.answered_since(page, lambda: self.set(page, "select.layer", "1", "change"))
+        self.answered_since(page, lambda: self.press(page, "Fill"))
+        second = self.forecast_at(page, 3, 3, 0, (rows, columns))
+        self.set(page, "[aria-label=brush]", 0.5)
+        self.set(page, "[aria-label=value]", -10)
+        self.answered_since(page, lambda: page.click(
+            "canvas.paint", 9.5 / columns, 1.5 / rows))
+        low = self.forecast_at(page, 1, 9, 0, (rows, columns))
+        self.assertLess(low, second)
+        # The first axis of space runs to the right, the second one up.
+        given = np.full((1, 2, columns, rows, channels), high)
+        given[..., 1] = second
+        given[0, :, 9, rows - 2, 1] = low
+        expected = self.asked("sheet", {"fields": given}, "fields")
+        for row, col, frame in ((1, 9, 2), (1, 8, 3), (6, 2, 5)):
+            self.assertAlmostEqual(self.forecast_at(page, row, col, frame, (rows, columns)),
+                                   expected[0, frame, col, rows - 1 - row, 1], delta=1e-5)
+        self.assertEqual(page.complaints, [])
+
+    def test_reads_a_reconstruction(self):
+        page = self.opened("bar")
+        self.answered_since(page, lambda: self.set(page, "select.output", "1", "change"))
+        self.set(page, "select.across", "1", "change")
+        self.answered_since(page, lambda: self.set(page, "select.up", "0", "change"))
+        self.hover(page, "canvas.map", 60.5 / 80, 20.5 / 80)
+        said = self.readout(page)
+        self.assertEqual((said["row"], said["col"]), (20, 60))
+        self.assertRegex(page.run("document.querySelector('.readout').textContent"),
+                         r"^t 1\.5.*, x 0\.7.*: q ")
+        expected = self.asked("bar", {"x": np.array([1 - 20.5 / 80]),
+                                      "t": np.array([2 * 60.5 / 80])}, "q")
+        self.assertAlmostEqual(said["value"], expected[0], delta=1e-6)
+        page.click("input[type=checkbox]")
+        page.wait("/residual of the equation \\d/.test("
+                  "document.querySelector('main').textContent)")
+        self.assertEqual(page.complaints, [])
+
     def test_draws_a_field_and_reads_it(self):
-        import numpy as np
         page = self.opened("rod")
-        page.call("Input.dispatchMouseEvent", type="mouseMoved",
-                  **page.place("canvas.map", 60.5 / 80, 20.5 / 80))
+        self.hover(page, "canvas.map", 60.5 / 80, 20.5 / 80)
         said = self.readout(page)
         self.assertEqual((said["row"], said["col"]), (20, 60))
         expected = self.asked("rod", {"x": np.array([60.5 / 80]),
@@ -241,12 +367,16 @@ class Page(unittest.TestCase):
             finally:
                 training.kill()
 
-    def test_fits_a_phone_and_the_dark(self):
-        for name in RUNS:
-            page = self.opened(name, width=360, height=740, touch=True, dark=True)
+    def test_fits_a_phone_in_light_and_dark(self):
+        for n, name in enumerate(RUNS):
+            dark = n % 2 == 0
+            page = self.opened(name, width=360, height=740, touch=True, dark=dark)
             self.assertLessEqual(page.run("document.documentElement.scrollWidth"), 360, name)
-            ground = page.run("getComputedStyle(document.body).backgroundColor")
-            self.assertEqual(ground, "rgb(20, 23, 27)")
+            style = page.run("(({backgroundColor, color}) => [backgroundColor, color])"
+                             "(getComputedStyle(document.body))")
+            brightness = [sum(map(int, re.findall(r"\d+", colour))) for colour in style]
+            self.assertEqual(style[0], "rgb(20, 23, 27)" if dark else "rgb(255, 255, 255)")
+            self.assertEqual(brightness[0] < brightness[1], dark, style)
             self.assertEqual(page.complaints, [])
 
     def test_asks_for_the_key_and_forgets_it(self):

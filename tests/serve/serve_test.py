@@ -234,6 +234,22 @@ class Serve(unittest.TestCase):
             [sys.executable, LOAD, self.tiny, "--requests", "1500", "--connections", "100",
              "--alone", "80"], text=True, stdout=subprocess.PIPE, stderr=subprocess.STDOUT)
         self.assertEqual(said.returncode, 0, said.stdout)
+        result = json.loads(said.stdout)
+        self.assertEqual(result["among_others"]["refused"], 0)
+        self.assertGreaterEqual(sum(result["others"].values()), 1500)
+
+    def test_tells_what_a_request_costs(self):
+        out = self.folder / "costs/serve-cost.json"
+        said = subprocess.run(
+            [os.environ["SERVE_COST"], self.tiny, "100", "--draft", "--out", out],
+            text=True, stdout=subprocess.PIPE, stderr=subprocess.STDOUT)
+        self.assertEqual(said.returncode, 0, said.stdout)
+        result = json.loads(out.read_text())
+        self.assertEqual((result["name"], result["threads"], result["requests"],
+                          result["draft"]), ("serve-cost", 1, 100, True))
+        self.assertIn("serve_cost", result["command"])
+        self.assertGreater(result["model_us"], 0)
+        self.assertGreater(result["requests_per_second_of_clients"], 0)
 
     def test_sends_away_whom_it_cannot_serve(self):
         body, headers = infer_body(plates(200))

@@ -5,6 +5,7 @@
 #include "propagator/core/error.h"
 #include "propagator/core/progress.h"
 #include "propagator/data/named_table.h"
+#include "propagator/kernels/finite.h"
 #include "propagator/tasks/described.h"
 #include "propagator/tasks/forecast/forecast.h"
 #include "propagator/tasks/forecast/plate_guard.h"
@@ -15,6 +16,13 @@ namespace propagator::tasks {
 namespace {
 
 using torch::Tensor;
+
+// Some of an axis. The whole of it costs no operation of libtorch, each of
+// which a call with one small case would feel.
+Tensor some_of(const Tensor& all, int64_t axis, int64_t first, int64_t count) {
+  if (first == 0 && count == all.size(axis)) return all;
+  return all.narrow(axis, first, count);
+}
 
 // Continues plates from their first frames.
 class ForecastSurrogate : public Surrogate,
@@ -90,9 +98,9 @@ class ForecastSurrogate : public Surrogate,
       if (place == answers.end()) continue;
       expect_answer_shape(port.name, place->second, sizes_of(port, cases));
     }
-    const auto alpha =
-        uses_alpha_ ? data::tensor_named(inputs, "alpha").to(runtime_.options())
-                    : torch::zeros({cases}, runtime_.options());
+    const auto alpha = uses_alpha_
+                           ? for_model(data::tensor_named(inputs, "alpha"))
+                           : torch::zeros({cases}, runtime_.options());
     if (uses_alpha_) expect_alpha(alpha, cases);
     Progress progress("predicting", cases * shape_.frames);
     for (int64_t n = 0; n < cases; n += batch_) {
@@ -128,6 +136,12 @@ class ForecastSurrogate : public Surrogate,
   }
 
  private:
+  Tensor for_model(const Tensor& values) const {
+    const bool is_there = values.device() == runtime_.device &&
+                          values.scalar_type() == runtime_.dtype();
+    return is_there ? values : values.to(runtime_.options());
+  }
+
   int64_t cases_of(const NamedTensors& inputs) const {
     const auto& given = data::tensor_named(inputs, "fields");
     expect_first_frames(given, shape_, forecaster_.visible());
@@ -145,26 +159,25 @@ class ForecastSurrogate : public Surrogate,
   void forecast(const Tensor& given, const Tensor& alpha, int64_t n,
                 int64_t count, const NamedTensors& answers,
                 Progress& progress) const {
-    const auto first = given.narrow(0, n, count)
-                           .narrow(1, 0, forecaster_.visible())
-                           .to(runtime_.options());
+    const auto cases = some_of(given, 0, n, count);
+    const auto first = for_model(some_of(cases, 1, 0, forecaster_.visible()));
     expect_finite(first, n);
-    const auto answer = forecaster_.predict(
-        first, alpha.narrow(0, n, count), [&](int64_t frame) {
-          progress.update(n * shape_.frames + frame * count);
-        });
-    if (!torch::isfinite(answer).all().item<bool>()) {
+    const auto alphas = some_of(alpha, 0, n, count);
+    const auto answer = forecaster_.predict(first, alphas, [&](int64_t frame) {
+      progress.update(n * shape_.frames + frame * count);
+    });
+    if (!kernels::all_finite(answer)) {
       throw NumericalError(
           fmt::format("[predict] the forecast of cases {} to {} is not finite",
                       n, n + count - 1),
           "are the values like those the model was trained on?");
     }
     if (const auto place = answers.find("fields"); place != answers.end()) {
-      place->second.narrow(0, n, count).copy_(answer);
+      some_of(place->second, 0, n, count).copy_(answer);
     }
     const auto deviation = answers.find("deviation");
     if (deviation == answers.end()) return;
-    auto said = forecaster_.spread(first, alpha.narrow(0, n, count)).deviation *
+    auto said = forecaster_.spread(first, alphas).deviation *
                 scale_.to(runtime_.options()).view({1, -1, 1, 1});
     said.narrow(1, 0, forecaster_.visible()).zero_();
     deviation->second.narrow(0, n, count).copy_(said);
@@ -216,8 +229,7 @@ void expect_alpha(const Tensor& alpha, int64_t cases) {
     throw UsageError(fmt::format("expected 'alpha' of shape ({}), got ({})",
                                  cases, fmt::join(alpha.sizes(), ", ")));
   }
-  const auto good = torch::logical_and(torch::isfinite(alpha), alpha > 0);
-  if (!good.all().item<bool>()) {
+  if (!kernels::all_positive(alpha)) {
     throw UsageError("expected every alpha to be positive");
   }
 }

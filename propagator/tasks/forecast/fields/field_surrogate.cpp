@@ -3,6 +3,7 @@
 #include "propagator/core/error.h"
 #include "propagator/core/progress.h"
 #include "propagator/data/named_table.h"
+#include "propagator/kernels/finite.h"
 #include "propagator/tasks/described.h"
 #include "propagator/tasks/forecast/fields/field_forecast.h"
 #include "propagator/tasks/forecast/fields/replayed_rollout.h"
@@ -138,7 +139,7 @@ class FieldSurrogate : public Surrogate,
       const auto answer = rollout_(
           known, told.part(n, count), steps_,
           [&](int64_t frame) { progress.update(n * steps_ + frame * count); });
-      if (!torch::isfinite(answer).all().item<bool>()) {
+      if (!kernels::all_finite(answer)) {
         throw NumericalError(
             fmt::format("[predict] the forecast of cases {} to {} is not "
                         "finite",
@@ -179,7 +180,7 @@ class FieldSurrogate : public Surrogate,
                       fmt::join(fields.sizes(), ", ")));
     }
     // Later frames are not looked at.
-    if (!torch::isfinite(fields.narrow(1, 0, shape.given)).all().item<bool>()) {
+    if (!kernels::all_finite(fields.narrow(1, 0, shape.given))) {
       throw UsageError("some of 'fields' are not finite");
     }
   }
@@ -189,7 +190,7 @@ class FieldSurrogate : public Surrogate,
     for (const auto& name : parameters_) {
       const auto& each = data::tensor_named(inputs, name);
       if (each.dim() != 1 || each.size(0) != cases ||
-          !torch::isfinite(each).all().item<bool>()) {
+          !kernels::all_finite(each)) {
         throw UsageError(
             fmt::format("expected {} finite numbers in '{}', got "
                         "({})",
@@ -218,7 +219,7 @@ class FieldSurrogate : public Surrogate,
             "got ({})",
             name, fmt::join(expected, ", "), fmt::join(one.sizes(), ", ")));
       }
-      if (!torch::isfinite(one).all().item<bool>()) {
+      if (!kernels::all_finite(one)) {
         throw UsageError(fmt::format("some of '{}' are not finite", name));
       }
       all.push_back(one.to(runtime_.options()));
