@@ -1,4 +1,5 @@
 #include <ATen/Parallel.h>
+#include <dlfcn.h>
 #include <torch/cuda.h>
 #include <torch/version.h>
 
@@ -20,8 +21,18 @@ namespace {
 
 bool has(const char* program) { return !find_program(program).empty(); }
 
+// That OpenBLAS has chosen for this processor, "SkylakeX"; empty if the BLAS is
+// another.
+std::string kernels_of_openblas() {
+  using CoreName = const char* (*)();
+  const auto chosen =
+      reinterpret_cast<CoreName>(dlsym(RTLD_DEFAULT, "openblas_get_corename"));
+  return chosen == nullptr ? "" : chosen();
+}
+
 int show_machine(bool as_json) {
   const auto blas = blas_info();
+  const auto kernels = kernels_of_openblas();
   std::vector<std::string> devices, machines, both;
   const auto add = [&](const std::string& device) {
     devices.push_back(device);
@@ -39,6 +50,7 @@ int show_machine(bool as_json) {
                               {"libtorch", TORCH_VERSION},
                               {"blas", blas.name},
                               {"blas_is_reference", blas.reference},
+                              {"blas_kernels", kernels},
                               {"threads", at::get_num_threads()},
                               {"devices", devices},
                               {"machines", machines},
@@ -54,7 +66,9 @@ int show_machine(bool as_json) {
   } else {
     fmt::print("propagator  {} {}\n", kVersion, kCommit);
     fmt::print("libtorch    {}\n", TORCH_VERSION);
-    fmt::print("BLAS        {}\n", blas.name);
+    fmt::print("BLAS        {}{}\n", blas.name,
+               kernels.empty() ? std::string()
+                               : fmt::format(" (kernels {})", kernels));
     fmt::print("threads     {}\n", at::get_num_threads());
     fmt::print("devices     {}\n", fmt::join(both, ", "));
     fmt::print("formats     safetensors, HDF5{}{}\n",

@@ -1,17 +1,20 @@
 // What a user starts as `propagator`. To load libtorch takes a second, since
 // its operators register themselves one by one, and help needs none of them: it
 // is read from a file that the program proper wrote when it was built. For all
-// else this process becomes the program proper.
+// else this process becomes the program proper, with an environment in which
+// its libraries use the processor.
 #include <unistd.h>
 
 #include <cerrno>
 #include <cstdio>
+#include <cstdlib>
 #include <cstring>
 #include <filesystem>
 #include <fstream>
 #include <optional>
 #include <sstream>
 
+#include "propagator/cli/blas_kernels.h"
 #include "propagator/cli/launched_count.h"
 #include "propagator/cli/written_answers.h"
 
@@ -61,6 +64,10 @@ int main(int argc, char** argv) {
   const auto answer =
       written_answer(folder / cli::kAnswersFile, Words(argv + 1, argv + argc));
   if (answer && print(*answer)) return 0;
+  if (std::getenv(cli::kBlasKernels) == nullptr) {
+    const auto* kernels = cli::better_blas_kernels();
+    if (kernels != nullptr) setenv(cli::kBlasKernels, kernels, 1);
+  }
   const auto program = folder / "propagator";
   execv(program.c_str(), argv);
   std::fprintf(stderr, "error: cannot start %s: %s\n", program.c_str(),

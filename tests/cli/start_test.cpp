@@ -1,6 +1,8 @@
 #include <fmt/format.h>
 #include <gtest/gtest.h>
 
+#include <nlohmann/json.hpp>
+
 #include "command.h"
 #include "propagator/core/files.h"
 
@@ -43,6 +45,24 @@ TEST(VerbsStart, HelpNeedsNoLibtorch) {
   EXPECT_EQ(more.status, 1);
   EXPECT_NE(more.output.find("cannot start"), std::string::npos) << more.output;
 }
+
+#if defined(__x86_64__)
+// Whatever processors the BLAS knows by their names.
+TEST(VerbsStart, ProductsUseTheInstructionsThereAre) {
+  if (!__builtin_cpu_supports("avx2") || !__builtin_cpu_supports("fma")) {
+    GTEST_SKIP() << "no AVX2";
+  }
+  const auto kernels = [](const std::string& environment) -> std::string {
+    const auto info = shell(environment + testing::program() + " info --json");
+    return nlohmann::json::parse(info.output).at("blas_kernels");
+  };
+  const auto own = kernels("");
+  if (own.empty()) GTEST_SKIP() << "the BLAS is not OpenBLAS";
+  EXPECT_NE(own, "Prescott");
+  // Who has chosen knows better.
+  EXPECT_EQ(kernels("OPENBLAS_CORETYPE=Haswell "), "Haswell");
+}
+#endif
 
 TEST(VerbsStart, ListsAreOfTheFilesThereAre) {
   const TemporaryFolder folder;
