@@ -43,17 +43,23 @@ def place(r):
 PLACE = "machine | on | commit"
 
 
+def bands(row):
+    """(metric, value, largest) of each band that a row has."""
+    judged = [row, *([row["also"]] if "also" in row else [])]
+    return [(one["metric"], one["value"], one["band"][1])
+            for one in judged if one["band"][1]]
+
+
 def is_outside(row):
-    largest = row["band"][1]
-    return bool(largest) and row["value"] > largest
+    return any(value > largest for _, value, largest in bands(row))
 
 
 def band(row):
-    """Whether a row counts as reproduced."""
-    largest = row["band"][1]
-    if not largest:
-        return "-"
-    return f"{'**outside**' if is_outside(row) else 'within'} {largest:.3g}"
+    """Whether a row counts as reproduced; a second band with its metric."""
+    texts = [f"{'**outside**' if value > largest else 'within'} {largest:.3g}"
+             + (f" ({metric}: {value:.2g})" if metric != row["metric"] else "")
+             for metric, value, largest in bands(row)]
+    return ", ".join(texts) or "-"
 
 
 def marks(r):
