@@ -38,21 +38,30 @@ std::string seeds_text(const nlohmann::json& summary) {
   return text;
 }
 
+// "within 2.00e-02"; "-" where there is no band.
+std::string band_text(const nlohmann::json& judged) {
+  const auto max = judged.at("band")[1].get<double>();
+  if (max == 0) return "-";
+  const bool inside = judged.at("value").get<double>() <= max;
+  return fmt::format("{} {:.2e}", inside ? "within" : "outside", max);
+}
+
 int print_rows(const std::vector<run::RowResult>& rows) {
   report::Table table(
       {"row", "mode", "metric", "ours", "published", "band", "seeds"});
   bool good = true;
-  for (const auto& [name, summary, max, inside, leaks] : rows) {
+  for (const auto& [name, summary, inside, leaks] : rows) {
     good = good && inside && !leaks;
     const auto& published = summary.at("document");
     const bool draft = summary.at("draft");
     table.row({name + (draft ? " (draft)" : ""), summary.at("mode"),
                summary.at("metric"), report::scientific(summary.at("value")),
                published.is_null() ? "-" : report::scientific(published),
-               max == 0 ? "-"
-                        : fmt::format("{} {:.2e}",
-                                      inside ? "within" : "outside", max),
-               seeds_text(summary)});
+               band_text(summary), seeds_text(summary)});
+    if (!summary.contains("also")) continue;
+    const auto& also = summary.at("also");
+    table.row({"", "", also.at("metric"), report::scientific(also.at("value")),
+               "-", band_text(also), ""});
   }
   fmt::print("\n{}", table.text());
   for (const auto& row : rows) {
@@ -82,19 +91,23 @@ void add_reproduce(CLI::App& app, Action& action) {
   auto* verb = app.add_subcommand(
       "reproduce", "Train and test rows of a publication, beside its numbers");
   verb->footer(
-      "A row is a configuration with `reproduce.max`, the largest value of "
-      "its metric that\ncounts as reproduced; a row outside it, or one that "
-      "calls itself honest and leaks, ends\nthe program with 6. What is "
-      "trained already is not trained again, and a row that was\nstopped goes "
-      "on: with the same program on the same kind of machine, since a row "
-      "names\none commit and has seeds of one code.\n"
+      "A row is a configuration. Its band, if it has one, is `reproduce.max`, "
+      "the largest value of\nits metric that counts as reproduced; a row "
+      "outside it, or one that calls itself honest and\nleaks, ends the "
+      "program with 6. What is named is trained, with a band or without: a "
+      "row, or\nwith TASK/PART* all that begin so. A task alone means its rows "
+      "that have a band, and says\nwhich it leaves out. What is trained "
+      "already is not trained again, and a row that was\nstopped goes on: "
+      "with the same program on the same kind of machine, since a row names\n"
+      "one commit and has seeds of one code.\n"
       "OUT has TASK/ROW.json of each row, and in OUT/figures several rows "
       "side by side.\n"
       "Examples:\n"
       "  propagator reproduce forecast/base-block --device cuda --precision "
       "tf32\n"
       "  propagator reproduce forecast --seeds 3\n"
-      "  propagator reproduce 'locate/lecture-*'      # its four curves\n"
+      "  propagator reproduce 'forecast/question-*'   # all of them, though "
+      "they have no band\n"
       "  propagator reproduce solve/wave-kan solve/wave-spformer-rope --device "
       "cuda");
   verb->add_option("rows", o->request.rows,

@@ -49,7 +49,9 @@ void Explanation::propagator(const std::string& mode) {
 }
 
 void Explanation::step(const tasks::StepSubject& subject) {
-  const auto found = learn_step(subject, options.cell, options.max_work);
+  const auto found = options.step != nullptr
+                         ? *options.step
+                         : learn_step(subject, options.cell, options.max_work);
   numbers["learned_step"] = found.to_json();
   report.section("The learned step");
   report.text(fmt::format(
@@ -108,7 +110,7 @@ void Explanation::dependence() {
 // the cell.
 void expect_options(const Explanation& e,
                     const std::optional<tasks::StepSubject>& step) {
-  const auto& [max_work, cell, only] = e.options;
+  const auto& [max_work, cell, only, computed] = e.options;
   if (only == Part::kAttention && !has_attention(e.model)) {
     throw UsageError(
         "[explain] expected a model with attention, got one without any",

@@ -8,6 +8,8 @@
 
 namespace propagator::explain {
 
+struct LearnedStep;
+
 // Floating-point operations that an explanation may spend on the learned
 // propagator: some seconds of the device.
 double affordable_work(const torch::Device& device);
@@ -21,6 +23,8 @@ struct ExplainOptions {
   // as the explanation chooses.
   std::vector<int64_t> cell = {};
   std::optional<Part> only = {};  // none: all there is
+  // If it was computed already, with the same work and cell.
+  const LearnedStep* step = nullptr;
 };
 
 // What the model learned, in sections of a page: its propagator beside the

@@ -79,6 +79,14 @@ void ReproduceOptions::describe(config::Schema& s) {
                    "sets no limit",
            .min = 0,
            .formerly = "reproduce.most"});
+  s.field("also", also,
+          {.help = "another metric that decides whether the row counts as "
+                   "reproduced, if it is not empty",
+           .later = true});
+  s.field("also_max", also_max,
+          {.help = "largest value of that one; 0 sets no limit",
+           .min = 0,
+           .later = true});
   s.field("published", published,
           {.help = "value that the publication gives for the metric; 0 takes "
                    "the one that the task knows",
@@ -117,14 +125,17 @@ Experiment::Experiment(config::Document document)
 }
 
 void Experiment::expect_metric() const {
-  const auto& name = reproduce_.metric;
   const auto names = task_->metric_names();
-  if (name.empty() || names.empty() || std::ranges::count(names, name) > 0) {
-    return;
+  for (const auto& [key, name] :
+       {std::pair("reproduce.metric", reproduce_.metric),
+        std::pair("reproduce.also", reproduce_.also)}) {
+    if (name.empty() || names.empty() || std::ranges::count(names, name) > 0) {
+      continue;
+    }
+    document_.rethrow_with_place(
+        ConfigError(key, fmt::format("the test has no metric {}", name),
+                    fmt::format("it has {}", fmt::join(names, "; "))));
   }
-  document_.rethrow_with_place(ConfigError(
-      "reproduce.metric", fmt::format("the test has no metric {}", name),
-      fmt::format("it has {}", fmt::join(names, "; "))));
 }
 
 void Experiment::prepare_for_pages() {

@@ -30,8 +30,8 @@ struct ReportOptions {
 };
 
 struct ReproduceOptions {
-  std::string metric;
-  double max = 0;
+  std::string metric, also;
+  double max = 0, also_max = 0;
   double published = 0;
   int64_t seeds = 1;
 

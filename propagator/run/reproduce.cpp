@@ -10,8 +10,7 @@
 #include "propagator/core/machine.h"
 #include "propagator/core/version.h"
 #include "propagator/report/gnuplot.h"
-#include "propagator/run/configurations.h"
-#include "propagator/run/known_files.h"
+#include "propagator/run/named_rows.h"
 #include "propagator/run/train.h"
 #include "propagator/tasks/drawing.h"
 #include "propagator/train/history.h"
@@ -20,54 +19,6 @@ namespace propagator::run {
 namespace {
 
 using nlohmann::json;
-
-struct Row {
-  std::string name;  // "forecast/base-block"
-  fs::path file;
-};
-
-// The configurations that `asked` means: one, or of a task ("locate", or a part
-// of it, "locate/lecture-*") all that have a band.
-std::vector<Row> find_rows(const std::string& asked) {
-  const bool is_part =
-      asked.ends_with('*') && asked.find('/') != std::string::npos;
-  const auto begin = is_part ? asked.substr(0, asked.size() - 1) : asked + "/";
-  std::vector<Row> rows;
-  std::vector<std::string> names;
-  for (const auto& [name, file] : known_configs()) {
-    names.push_back(name);
-    if (name == asked) return {{name, file}};
-    if (!name.starts_with(begin)) continue;
-    const Experiment experiment(config::Document::from_file(file));
-    if (experiment.reproduce().max > 0) rows.push_back({name, file});
-  }
-  if (rows.empty()) {
-    throw UsageError(
-        fmt::format("no row {}", asked),
-        config::did_you_mean(asked, names, "`propagator list` shows them"));
-  }
-  return rows;
-}
-
-// Those of all that was asked for, each once. Figures have rows of one task.
-std::vector<Row> find_rows(const std::vector<std::string>& asked) {
-  const auto task_of = [](const std::string& row) {
-    return row.substr(0, row.find('/'));
-  };
-  std::vector<Row> rows;
-  for (const auto& one : asked) {
-    for (const auto& row : find_rows(present_config_name(one))) {
-      if (std::ranges::find(rows, row.name, &Row::name) != rows.end()) continue;
-      if (!rows.empty() && task_of(row.name) != task_of(rows[0].name)) {
-        throw UsageError(
-            fmt::format("{} and {} are of two tasks", rows[0].name, row.name),
-            "one task at a time");
-      }
-      rows.push_back(row);
-    }
-  }
-  return rows;
-}
 
 // Between the seed of a run and that of its second test.
 constexpr int64_t kSecondTest = 1'000'000;
@@ -190,20 +141,25 @@ std::optional<TestResult> run_seed(const ReproduceRequest& request,
       .result;
 }
 
-// The metric that the row is about. UsageError if its test has none of that
-// name.
-const tasks::Metric& metric_of(const Experiment& experiment,
-                               const TestResult& result) {
+// UsageError if the test has no metric of that name, which the key has asked
+// for.
+const tasks::Metric& metric_named(const std::string& name, const char* key,
+                                  const TestResult& result) {
   const auto& metrics = result.evaluation.metrics;
-  const auto& name = experiment.reproduce().metric;
-  if (name.empty()) return metrics.front();
   const auto found = std::ranges::find(metrics, name, &tasks::Metric::name);
   if (found != metrics.end()) return *found;
   std::vector<std::string> names;
   for (const auto& metric : metrics) names.push_back(metric.name);
-  throw UsageError(
-      fmt::format("reproduce.metric: the test has no metric {}", name),
-      fmt::format("it has {}", fmt::join(names, "; ")));
+  throw UsageError(fmt::format("{}: the test has no metric {}", key, name),
+                   fmt::format("it has {}", fmt::join(names, "; ")));
+}
+
+// The metric that the row is about.
+const tasks::Metric& metric_of(const Experiment& experiment,
+                               const TestResult& result) {
+  const auto& name = experiment.reproduce().metric;
+  return name.empty() ? result.evaluation.metrics.front()
+                      : metric_named(name, "reproduce.metric", result);
 }
 
 // Which of the values, one a seed, is the median: of two in the middle the
@@ -222,6 +178,22 @@ std::vector<double> metrics_of(const Experiment& experiment,
     values.push_back(metric_of(experiment, result).value);
   }
   return values;
+}
+
+// The metric that the row has a second band for, likewise; null if it has none.
+json other_metric(const Experiment& experiment,
+                  const std::vector<TestResult>& results) {
+  const auto& [name, max] =
+      std::tie(experiment.reproduce().also, experiment.reproduce().also_max);
+  if (name.empty()) return {};
+  std::vector<double> values;
+  for (const auto& result : results) {
+    values.push_back(metric_named(name, "reproduce.also", result).value);
+  }
+  return {{"metric", name},
+          {"value", values[median_of(values)]},
+          {"band", {0, max}},
+          {"seeds", values}};
 }
 
 // A result.json that was touched may lack it.
@@ -262,26 +234,30 @@ json summarise(const ReproduceRequest& request, const Row& row,
   const double stated = experiment.reproduce().published;
   const auto published = stated > 0 ? std::optional(stated) : metric.published;
   const auto& record = typical.record;
-  return {{"row", row.name},
-          {"mode", experiment.task().mode()},
-          {"metric", metric.name},
-          {"value", metric.value},
-          {"spread", largest - least},
-          {"document", published ? json(*published) : nullptr},
-          {"band", {0, experiment.reproduce().max}},
-          {"seeds", seeds},
-          {"per_seed", per_seed},
-          {"failed", failed},
-          {"device", record.at("device")},
-          {"machine", record.at("machine")},
-          {"precision", record.at("precision")},
-          {"seconds", seconds},
-          {"command", fmt::format("propagator reproduce {}{}", row.name,
-                                  request.arguments)},
-          {"config_sha256", record.at("config_sha256")},
-          {"code", record.at("code")},
-          {"draft", request.draft},
-          {"result", record}};
+  json summary{{"row", row.name},
+               {"mode", experiment.task().mode()},
+               {"metric", metric.name},
+               {"value", metric.value},
+               {"spread", largest - least},
+               {"document", published ? json(*published) : nullptr},
+               {"band", {0, experiment.reproduce().max}},
+               {"seeds", seeds},
+               {"per_seed", per_seed},
+               {"failed", failed},
+               {"device", record.at("device")},
+               {"machine", record.at("machine")},
+               {"precision", record.at("precision")},
+               {"seconds", seconds},
+               {"command", fmt::format("propagator reproduce {}{}", row.name,
+                                       request.arguments)},
+               {"config_sha256", record.at("config_sha256")},
+               {"code", record.at("code")},
+               {"draft", request.draft},
+               {"result", record}};
+  if (const auto also = other_metric(experiment, results); !also.is_null()) {
+    summary["also"] = also;
+  }
+  return summary;
 }
 
 // What the best weights of a finished run answer. It may have lost them.
@@ -353,6 +329,12 @@ void add_second_test(const ReproduceRequest& request, const PlannedRow& planned,
       {"data_seed", fmt::format("seed + {}", kSecondTest)}};
 }
 
+// Of a metric with its band, of which 0 is none.
+bool is_inside(const json& judged) {
+  const auto max = judged.at("band")[1].get<double>();
+  return max == 0 || judged.at("value").get<double>() <= max;
+}
+
 // A row as it was reproduced, and as its figures need it.
 struct FinishedRow {
   RowResult result;
@@ -376,11 +358,11 @@ std::optional<FinishedRow> reproduce_row(const ReproduceRequest& request,
   const auto file = request.out / (row.name + ".json");
   write_file_atomically(file, summary.dump(2) + "\n");
   log::info("written {}", file.string());
-  const double max = experiment->reproduce().max;
   const auto folder = seeds[median].folder;
   return FinishedRow{
-      {row.name, summary, max,
-       max == 0 || summary.at("value").get<double>() <= max,
+      {row.name, summary,
+       is_inside(summary) &&
+           (!summary.contains("also") || is_inside(summary.at("also"))),
        std::ranges::any_of(results, &TestResult::leaks_though_honest)},
       {row.file.stem().string(), summary,
        train::read_history(folder / "metrics.jsonl"),

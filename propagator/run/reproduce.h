@@ -9,7 +9,7 @@ namespace propagator::run {
 // Which rows to train and test, and how.
 struct ReproduceRequest {
   // Tasks ("locate": all its rows that have a band), rows, or the beginnings
-  // of some ("locate/lecture-*"); of one task.
+  // of some ("locate/lecture-*": all that begin so); of one task.
   std::vector<std::string> rows;
   std::filesystem::path runs = "runs/reproduce", out = "results";
   int64_t seeds = 0;  // 0: as many as each row says
@@ -28,9 +28,8 @@ struct ReproduceRequest {
 struct RowResult {
   std::string name;        // "forecast/base-block"
   nlohmann::json summary;  // as its file under `out` has it
-  double max = 0;          // of the metric; 0: no band
-  bool inside = true;
-  bool leaks = false;  // though it is honest
+  bool inside = true;      // its bands, if it has any
+  bool leaks = false;      // though it is honest
 };
 
 // Trains and tests each row with its seeds, or takes up what is there, and

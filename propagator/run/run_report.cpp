@@ -160,7 +160,9 @@ RunReport write_run_report(const run::Experiment& experiment,
   }
   const auto numbers = explain::explain_model(
       task, model, experiment.run().seed,
-      {.max_work = explain::affordable_work(runtime.device)}, report);
+      {.max_work = explain::affordable_work(runtime.device),
+       .step = result == nullptr ? nullptr : result->step.get()},
+      report);
   show_result(run, [&] { add_reproduction(result, numbers, run, report); });
   if (!numbers.empty()) {
     write_file_atomically(run.path() / "explain.json", numbers.dump(2) + "\n");

@@ -8,9 +8,12 @@
 #include "propagator/core/files.h"
 #include "propagator/core/log.h"
 #include "propagator/core/machine.h"
+#include "propagator/explain/explanation.h"
 #include "propagator/explain/leak_audit.h"
+#include "propagator/explain/learned_step.h"
 #include "propagator/nn/init.h"
 #include "propagator/tasks/explainable.h"
+#include "propagator/tasks/step_metrics.h"
 
 namespace propagator::run {
 namespace {
@@ -21,6 +24,7 @@ constexpr const char* kAudit = "leak_audit";
 constexpr const char* kMode = "mode";
 constexpr const char* kUnfinished = "unfinished";
 constexpr const char* kHash = "config_sha256";  // in all results of ours
+constexpr const char* kStep = "learned_step";
 constexpr const char* kSeconds = "training_seconds";
 
 json provenance(const Experiment& experiment, const Runtime& runtime) {
@@ -96,6 +100,26 @@ TestResult test_model(const Experiment& experiment, torch::nn::Module& model,
   result.record["parameters"] = nn::parameter_count(model);
   result.record.update(provenance(experiment, runtime));
   return result;
+}
+
+void judge_step(const Experiment& experiment, torch::nn::Module& model,
+                const Runtime& runtime, TestResult& result) {
+  auto* task = dynamic_cast<tasks::Explainable*>(&experiment.task());
+  const auto subject =
+      task == nullptr ? std::nullopt : task->step_subject(model);
+  if (!subject || !subject->truth) return;
+  try {
+    result.step = std::make_shared<explain::LearnedStep>(explain::learn_step(
+        *subject, /*cell=*/{}, explain::affordable_work(runtime.device)));
+  } catch (const NumericalError& error) {  // as after a training that diverged
+    log::warn("{}", error.what());
+    return;
+  }
+  auto& metrics = result.evaluation.metrics;
+  metrics.push_back({tasks::kStepAtCells, result.step->at_cells.learned});
+  metrics.push_back({tasks::kStepInData, result.step->in_data.learned});
+  result.record.update(result.evaluation.to_json());
+  result.record[kStep] = result.step->to_json();
 }
 
 bool TestResult::leaks_though_honest() const {

@@ -4,6 +4,10 @@
 
 #include "propagator/run/run.h"
 
+namespace propagator::explain {
+struct LearnedStep;
+}
+
 namespace propagator::run {
 
 // A test of a model and where it comes from.
@@ -13,6 +17,8 @@ struct TestResult {
   // As result.json has it: evaluation, audit, configuration, code, machine,
   // precision, and what the training says of itself.
   nlohmann::json record;
+  // What judge_step has computed, for the page of the same test.
+  std::shared_ptr<const explain::LearnedStep> step = nullptr;
 
   // A run that calls itself honest and is not has failed, whatever its numbers.
   bool leaks_though_honest() const;
@@ -24,7 +30,12 @@ struct TestResult {
 TestResult test_model(const Experiment& experiment, torch::nn::Module& model,
                       const Runtime& runtime, data::Split split);
 
-// The same of an opened run. While its training is not finished, the record
+// Compares the step that a forecast of fields has learned with the true one,
+// where that is known: two metrics more, and `learned_step` in the record.
+void judge_step(const Experiment& experiment, torch::nn::Module& model,
+                const Runtime& runtime, TestResult& result);
+
+// The test of an opened run. While its training is not finished, the record
 // says so in `unfinished`, at which step.
 TestResult test_run(const Run& run, data::Split split);
 

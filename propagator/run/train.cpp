@@ -141,6 +141,11 @@ void test_and_draw(const Experiment& experiment, torch::nn::Module& model,
   result.record[train::kTrainedBy] = trained.trained_by;
   if (!trained.tuning.is_null()) result.record["tuning"] = trained.tuning;
   if (!trained.ranks.is_null()) result.record["ranks"] = trained.ranks;
+  // With or without a page: a row may be about it.
+  judge_step(experiment, model, runtime, result);
+  if (result.step) {
+    trained.explanation["learned_step"] = result.step->to_json();
+  }
   write_result(run, result);
   if (!experiment.report().page) return;
   log::info("tested; writing the page");

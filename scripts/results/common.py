@@ -61,21 +61,25 @@ def document_metric(row):
     return "total loss" if row["document"] and stood_for_mse else row["metric"]
 
 
-def largest(row):
-    """The largest value that counts as reproduced, None if the file measured
-    another metric or there is none."""
-    return row["band"][1] if row["metric"] == document_metric(row) else None
+def bands(row):
+    """(metric, value, largest) of each band that a row has, of metrics that the
+    file measured."""
+    judged = [row] if row["metric"] == document_metric(row) else []
+    judged += [row["also"]] if "also" in row else []
+    return [(one["metric"], one["value"], one["band"][1])
+            for one in judged if one["band"][1]]
 
 
 def is_outside(row):
-    return bool(largest(row)) and row["value"] > largest(row)
+    return any(value > largest for _, value, largest in bands(row))
 
 
 def band(row):
-    """Whether a row counts as reproduced."""
-    if not largest(row):
-        return "-"
-    return f"{'**outside**' if is_outside(row) else 'within'} {largest(row):.3g}"
+    """Whether a row counts as reproduced; a second band with its metric."""
+    texts = [f"{'**outside**' if value > largest else 'within'} {largest:.3g}"
+             + (f" ({metric}: {value:.2g})" if metric != row["metric"] else "")
+             for metric, value, largest in bands(row)]
+    return ", ".join(texts) or "-"
 
 
 def marks(r):

@@ -62,6 +62,32 @@ TEST_F(VerbsFieldForecast, OneCommandNamesOnlyTheFile) {
   EXPECT_NE(checked.output.find("12 cases of 6 frames"), std::string::npos);
 }
 
+// As numpy writes an array that nobody has named, in the shape of a first
+// trial: everything else is guessed.
+TEST_F(VerbsFieldForecast, AStrangersNpzNeedsNothingButItsName) {
+  if (!data::has_npz()) GTEST_SKIP() << "built without libzip";
+  const auto at = torch::arange(32) * (2 * M_PI / 32);
+  const auto time = torch::arange(50).view({1, -1, 1, 1});
+  const auto phase = torch::rand({200, 1, 1, 1}) * 6.28;
+  const auto speed = torch::rand({200, 1, 1, 1}) * 0.5 - 0.25;
+  save("strangers.npz",
+       {{"arr_0", torch::sin(at.view({1, 1, -1, 1}) + phase - speed * time) *
+                      torch::cos(at + 0.5 * phase)}});
+  const auto trained =
+      run("train " + path("strangers.npz") + " --runs " + path("runs") +
+          " -s train.max_steps=1 -s train.validate_cases=16 "
+          "-s eval.cases=2 -s report.page=no");
+  ASSERT_EQ(trained.status, 0) << trained.output;
+  EXPECT_NE(trained.output.find("200 cases of 50 frames on 32 x (periodic) x "
+                                "32 y (periodic); channels u"),
+            std::string::npos)
+      << trained.output;
+  const auto result =
+      nlohmann::json::parse(read_file(folder_ / "runs/strangers/result.json"));
+  EXPECT_EQ(result.at("forecast_frames"), 45);
+  EXPECT_EQ(result.at("leak_audit").at("leaks"), 0);
+}
+
 TEST_F(VerbsFieldForecast, BadFilesAreAnswered) {
   const auto good = torch::rand({12, 6, 16});
   struct Bad {

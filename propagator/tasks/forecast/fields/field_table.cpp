@@ -4,6 +4,8 @@
 #include <limits>
 
 #include "propagator/tasks/forecast/fields/field_forecast.h"
+#include "propagator/tasks/forecast/fields/known_step.h"
+#include "propagator/tasks/step_metrics.h"
 
 // What the numbers of a test of fields say: table, remarks, metrics, curves.
 
@@ -173,7 +175,14 @@ class ErrorRows {
 }  // namespace
 
 std::vector<std::string> FieldForecast::metric_names() const {
-  return {kNrmse, kGeometric, kVrmse, kRelative, kOneStep, kHiddenMse};
+  std::vector<std::string> names{kNrmse,    kGeometric, kVrmse,
+                                 kRelative, kOneStep,   kHiddenMse};
+  // A file that nobody simulates may say of itself what made it.
+  const auto& simulator = data_options_.simulator;
+  if (simulator.empty() || may_have_known_step(simulator)) {
+    names.insert(names.end(), {kStepAtCells, kStepInData});
+  }
+  return names;
 }
 
 Evaluation FieldForecast::present(json r) const {

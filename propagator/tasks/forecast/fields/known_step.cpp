@@ -10,6 +10,10 @@ namespace {
 
 using torch::Tensor;
 
+constexpr const char* kAdvection = "advection";
+constexpr const char* kBlobs = "blobs";
+constexpr const char* kHeat = "heat-fields";
+
 // Numbers of a case by their names; nothing where one is missing.
 std::optional<std::vector<double>> numbers_named(
     const std::vector<std::string>& names, const data::FieldLayout& layout,
@@ -46,6 +50,10 @@ KnownStep shift(const std::vector<double>& velocity, double time) {
 
 }  // namespace
 
+bool may_have_known_step(const std::string& simulator) {
+  return simulator == kAdvection || simulator == kBlobs || simulator == kHeat;
+}
+
 std::optional<KnownStep> known_step(const nlohmann::json& note,
                                     const data::FieldLayout& layout,
                                     const Tensor& parameters) {
@@ -60,15 +68,15 @@ std::optional<KnownStep> known_step(const nlohmann::json& note,
   const auto named = [&](const std::vector<std::string>& names) {
     return numbers_named(names, layout, parameters);
   };
-  if (simulator == "advection" && axes == 1) {
+  if (simulator == kAdvection && axes == 1) {
     if (const auto speed = named({"speed"})) return shift(*speed, time);
   }
-  if (simulator == "blobs" && axes == 2) {
+  if (simulator == kBlobs && axes == 2) {
     if (const auto velocity = named({"velocity_x", "velocity_y"})) {
       return shift(*velocity, time);
     }
   }
-  if (simulator == "heat-fields" && axes == 2) {
+  if (simulator == kHeat && axes == 2) {
     if (const auto alpha = named({"diffusivity"})) {
       return KnownStep{
           of_one_channel([diffusion = alpha->front() * time](const Tensor& u) {

@@ -14,6 +14,9 @@ struct KnownStep {
   std::string law;  // "advection, u_t + 0.5 u_x = 0, over a time of 0.1"
 };
 
+// Whether fields of this simulator may have one.
+bool may_have_known_step(const std::string& simulator);
+
 // Of a case with these numbers (P), in fields of our simulators `advection`,
 // `blobs` and `heat-fields` on the square, by what the file's note says;
 // nothing of others.
