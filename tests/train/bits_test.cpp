@@ -56,7 +56,8 @@ class TrainBits : public ::testing::Test {
         // Else it would be the precision before, and prove nothing of this one.
         if (!before.empty()) {
           EXPECT_FALSE(std::ranges::equal(
-              whole, before, [](const auto& one, const auto& other) {
+              whole, before,
+              [](const auto& one, const auto& other) {
                 return torch::equal(one.second.to(torch::kFloat64),
                                     other.second.to(torch::kFloat64));
               }))
