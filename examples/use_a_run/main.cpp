@@ -10,11 +10,12 @@ int main(int argc, char** argv) try {
 
   // Every input of the model, filled with something of its shape.
   tasks::NamedTensors inputs;
-  for (const auto& [name, shape, meaning] : run.surrogate().inputs()) {
-    auto sizes = shape;
+  for (const auto& port : run.surrogate().inputs()) {
+    auto sizes = port.shape;
     for (auto& size : sizes) size = size < 0 ? 8 : size;
-    inputs[name] = torch::full(sizes, 0.5);
-    fmt::print("in   {} ({}): {}\n", name, fmt::join(sizes, ", "), meaning);
+    inputs[port.name] = torch::full(sizes, 0.5);
+    fmt::print("in   {} ({}): {}\n", port.name, fmt::join(sizes, ", "),
+               port.meaning);
   }
 
   for (const auto& [name, values] : run.apply(inputs)) {

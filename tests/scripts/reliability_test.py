@@ -166,12 +166,15 @@ class Scripts(unittest.TestCase):
         table = load(self.root / "scripts/results/reliability.py", "table")
         (self.folder / "fuzz.json").write_text(json.dumps(OLD))
         old = list(table.fuzz_rows())
-        self.assertIn("| npz | 10 | 0 | 5 MB | 1 | Z80 | d896539cc503 |", old)
-        self.assertIn("| all | 30 | 0 | | | Z80 | d896539cc503 |", old)
+        # A table may add what it knows of that commit.
+        def has(rows, begin):
+            return any(row.startswith(begin) for row in rows)
+        self.assertTrue(has(old, "| npz | 10 | 0 | 5 MB | 1 | Z80 | d896539cc503"), old)
+        self.assertTrue(has(old, "| all | 30 | 0 | | | Z80 | d896539cc503"), old)
         self.change()
         self.script("fuzz", "0", "csv", "--draft")
         new = list(table.fuzz_rows())
-        self.assertIn("| npz | 10 | 0 | 5 MB | 1 | Z80 | d896539cc503 |", new)
+        self.assertTrue(has(new, "| npz | 10 | 0 | 5 MB | 1 | Z80 | d896539cc503"), new)
         self.assertTrue(any(f"{self.commit}+, **draft** |" in row for row in new))
         self.assertEqual(len({row.count("|") for row in new}), 1)
 

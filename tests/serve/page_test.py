@@ -325,10 +325,10 @@ class Page(unittest.TestCase):
             "document.querySelector('details [role=alert]:not([hidden])').textContent"))
 
     def test_checks_a_problem(self):
-        page = self.open("rod")
+        page = self.opened("rod")
         said = "document.querySelector('#check .verdict:not([hidden])')?.textContent"
         page.click("#check button")
-        page.wait(said)
+        page.wait(said, 60)
         self.assertRegex(page.run(said), r"^good: a network of \d+ parameters")
         self.assertIn("u_tt", page.run("document.querySelector('#check pre').textContent"))
         page.run("{const text = document.querySelector('#check textarea');"
