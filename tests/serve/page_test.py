@@ -11,6 +11,7 @@ import signal
 import subprocess
 import sys
 import tempfile
+import time
 import unittest
 
 CHROMIUM = shutil.which("chromium")
@@ -148,11 +149,15 @@ class Page(unittest.TestCase):
                  f"button => button.textContent === {json.dumps(text)}).click()")
 
     def changing(self, page, selector, action):
-        """Does it, and waits until the picture is another one."""
+        """Does it, and waits until the picture is another one, which stays."""
         picture = f"document.querySelector({json.dumps(selector)}).toDataURL()"
         before = page.run(picture)
         action()
         page.wait(f"{picture} !== {json.dumps(before)}")
+        after = None
+        while after != (after := page.run(picture)):
+            time.sleep(0.3)  # a browser gives a stroke's last moves when it draws
+            page.wait("document.body.getAttribute('aria-busy') === 'false'")
 
     def answered_since(self, page, action):
         """Does it, and waits for what the server says to it."""
