@@ -355,8 +355,7 @@ class Page(unittest.TestCase):
                 with Browser(CHROMIUM, url, width=360, height=740, touch=True) as page:
                     page.wait("document.querySelector('.legend')?.textContent"
                               ".includes('validation ')")
-                    self.assertEqual(page.run("document.querySelector('h1').textContent"),
-                                     "watched")
+                    page.wait("document.querySelector('h1').textContent === 'watched'")
                     page.wait("/a second/.test(document.querySelector('#tiles').textContent)")
                     tiles = page.run("document.querySelector('#tiles').textContent")
                     self.assertRegex(tiles, r"step\d+ of 100000rate.*time left.*best validation")
