@@ -266,7 +266,8 @@ TEST(TasksSolveShapesTest, PredictionsOutsideAreNone) {
 
 TEST(TasksSolveShapesTest, GridsThatMissTheShapesAreRefused) {
   const std::string thin =
-      "task: solve\nrecipe: network\nproblem:\n  domain: ['x in [-1, 1]', 'y in [-1, 1]']\n"
+      "task: solve\nrecipe: network\nproblem:\n  domain: ['x in [-1, 1]', 'y "
+      "in [-1, 1]']\n"
       "  fields: u\n  shapes: 'thin = box(-0.9, 0.9, -0.005, 0.005)'\n"
       "  equations: u_xx + u_yy = 1\n  conditions: 'on thin: u = 0'\n";
   try {
