@@ -1,4 +1,5 @@
-"""From what the results of these scripts are: code, machine and compiler."""
+"""From what the results of scripts are: code, machine and compiler."""
+import json
 import os
 import pathlib
 import re
@@ -51,3 +52,30 @@ def of_clang(commit, draft):
     """What a row that clang's tools measured says of itself."""
     return {"code": commit, "draft": draft, "machine": machine(),
             "compiler": output("clang++-14", "--version").split("\n")[0]}
+
+
+def of_program(program, options):
+    """What a result that was measured with the program, on one thread of the
+    CPU, says of itself. Ends, before anything is measured, if it is to be
+    written, was computed by changed sources and is no draft."""
+    said = json.loads(subprocess.run([program, "info", "--json"], check=True,
+                                     stdout=subprocess.PIPE).stdout)
+    script = pathlib.Path(sys.argv[0]).name
+    changed = not said["commit"] or said["commit"].endswith("+")
+    if options.out and changed and not options.draft:
+        sys.exit(f"{script}: the program was built from changed sources, and a "
+                 "result names a commit; --draft marks it")
+    return {"command": " ".join([f"scripts/{script}", *sys.argv[1:]]),
+            "code": f"{said['version']} {said['commit']}", "draft": options.draft or changed,
+            "machine": said["machines"][0], "device": "cpu", "precision": "fp32",
+            "libtorch": said["libtorch"], "threads": 1}
+
+
+def write(result, path):
+    """To a file, or to be read where there is none."""
+    text = json.dumps(result, indent=2) + "\n"
+    if path:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text(text)
+    else:
+        print(text, end="")
