@@ -17,6 +17,8 @@ class DeviceGraph {
   ~DeviceGraph();
 
   void run();
+  // The work is another one from now on: what was captured is given up.
+  void forget();
   // Whether this build and device can.
   static bool possible(const Runtime& runtime);
 

@@ -23,6 +23,11 @@ DeviceGraph::DeviceGraph(std::function<void()> work)
     : work_(std::move(work)), captured_(std::make_unique<Captured>()) {}
 DeviceGraph::~DeviceGraph() = default;
 
+void DeviceGraph::forget() {
+  captured_ = std::make_unique<Captured>();
+  calls_ = 0;
+}
+
 bool DeviceGraph::possible(const Runtime& runtime) {
   return runtime.device.is_cuda();
 }

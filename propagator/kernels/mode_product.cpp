@@ -211,8 +211,10 @@ Tensor mode_product(const Tensor& x, const Tensor& weight) {
 }
 
 Tensor mode_product_reference(const Tensor& x, const Tensor& weight) {
-  return torch::view_as_real(torch::bmm(torch::view_as_complex(x.contiguous()),
-                                        torch::view_as_complex(weight)));
+  // There are no complex numbers in bf16, which a product before may give.
+  const auto same = x.to(weight.scalar_type()).contiguous();
+  return torch::view_as_real(
+      torch::bmm(torch::view_as_complex(same), torch::view_as_complex(weight)));
 }
 
 }  // namespace propagator::kernels

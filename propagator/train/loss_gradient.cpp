@@ -123,6 +123,10 @@ torch::Tensor LossGradient::evaluate() {
   return values_[0];
 }
 
+void LossGradient::forget_graph() {
+  if (graph_) graph_->forget();
+}
+
 void LossGradient::enqueue() {
   const auto means = slices_.size() == 1 ? evaluate_slice(0) : sum_slices();
   // One place for every evaluation, so that a graph writes where we read.

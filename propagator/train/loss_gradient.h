@@ -59,6 +59,8 @@ class LossGradient {
   const torch::Tensor& values() const { return values_; }
   const std::vector<std::string>& names() const { return names_; }
   bool is_graph() const { return graph_ != nullptr; }
+  // The loss is another one from now on, by more than what its tensors hold.
+  void forget_graph();
 
   // Where the positions of cases belong.
   static torch::TensorOptions position_options(const Trainable& task,

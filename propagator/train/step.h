@@ -34,6 +34,9 @@ class Step {
   // `positions`: batch · accumulate of the training split.
   void run(std::span<const int64_t> positions, double lr);
 
+  // What is trained, or the loss, is another one from now on.
+  void begin_stage() { gradient_.forget_graph(); }
+
   // Of the last step, over all its parts. On a GPU this waits for it.
   StepRecord read() const;
 

@@ -352,6 +352,7 @@ Standing Trainer::standing() const {
 void Trainer::begin_stage() {
   load_best();
   const bool anew = task_.begin_stage(*model_);
+  stepper_.begin_stage();
   const double now = shared_seconds();
   stage_ = {
       .step = step_, .full_from = step_, .seconds = now, .full_seconds = now};

@@ -41,6 +41,15 @@ TEST(KernelsModeProduct, IsAComplexProductOfEachMode) {
   }
 }
 
+// What a product in bf16 gives is multiplied as the weights are.
+TEST(KernelsModeProduct, TakesHalfPrecision) {
+  const auto x = random({3, 2, 4, 2}, "x").to(torch::kBFloat16);
+  const auto w = random({3, 4, 8, 2}, "w").to(torch::kFloat32);
+  const auto y = mode_product(x, w);
+  EXPECT_EQ(y.scalar_type(), torch::kFloat32);
+  EXPECT_TRUE(near(y, mode_product(x.to(torch::kFloat32), w), {1e-5, 1e-5}));
+}
+
 TEST(KernelsModeProduct, GradientsAreRight) {
   for (const auto& s : kShapes) {
     const auto x = random({s.modes, s.rows, s.in, 2}, "x"),

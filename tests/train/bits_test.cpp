@@ -17,6 +17,21 @@ constexpr const char* kPlate =
     "train: {batch: 4, max_steps: 6, checkpoint_every: 3, keep_checkpoints: 9, "
     "validate_every: 6}\n";
 
+// The heat of a rod, whose first slab of time is cut after a few steps.
+constexpr const char* kSlabs =
+    "task: solve\nrecipe: precise\nprecision: fp64\n"
+    "problem:\n"
+    "  domain: ['x in [0, 1]', 't in [0, 1]']\n  fields: u\n"
+    "  equations: u_t = 0.1*u_xx\n"
+    "  conditions: ['at t=0: u = sin(pi*x) + sin(3*pi*x)', 'on x=0: u = 0',\n"
+    "               'on x=1: u = 0']\n"
+    "model: {width: 8, layers: 2}\n"
+    "points: {per_axis: 9, validation_per_axis: 5}\n"
+    "optimizer: {adam_steps: 8}\nbroyden: {iterations: 1}\n"
+    "slabs: {first: 2}\n"
+    "train: {budget: 0, max_steps: 24, checkpoint_every: 6, "
+    "validate_every: 4, keep_checkpoints: 9}\n";
+
 using Weights = std::map<std::string, torch::Tensor>;
 
 class TrainBits : public ::testing::Test {
@@ -69,6 +84,41 @@ class TrainBits : public ::testing::Test {
   }
   testing::TemporaryFolder folder_;
 };
+
+// Stages that begin anew, after which a graph of the step before would train
+// another slab: what comes after them is the same on both devices, and after a
+// checkpoint of either side of them.
+TEST_F(TrainBits, StagesAreTheSameOnCuda) {
+  const run::Experiment experiment(config::Document::from_text(kSlabs, "rod"));
+  const auto trained = [&](const std::string& name, const Runtime& runtime,
+                           const std::optional<std::filesystem::path>& from) {
+    const RuntimeScope scope(runtime, /*threads=*/1);
+    const auto saved =
+        testing::trained_to(24, experiment, runtime, folder_ / name, from);
+    return Weights(saved.model.begin(), saved.model.end());
+  };
+  const auto expected = trained("cpu", testing::kDouble, std::nullopt);
+  // [0, 0.5] was cut after 12 steps, the second 12 began with Adam's.
+  ASSERT_EQ(expected.at("slabs")[2].item<double>(), 0.25);
+  std::vector<torch::Device> devices{torch::kCPU};
+  if (torch::cuda::is_available()) devices.emplace_back(torch::kCUDA, 0);
+  for (const auto& device : devices) {
+    const Runtime runtime{device, Precision::kFloat64};
+    const std::string name = device.str() + "-whole";
+    const auto whole = trained(name, runtime, std::nullopt);
+    for (const auto& [parameter, value] : whole) {
+      EXPECT_TRUE(testing::near(value, expected.at(parameter), {1e-7, 1e-9}))
+          << parameter << " on " << device;
+    }
+    for (const int64_t step : {6, 18}) {
+      const auto from = checkpoint_path(folder_ / name / "checkpoints", step);
+      expect_same(whole,
+                  trained(fmt::format("{}-{}", name, step), runtime, from),
+                  fmt::format("on {}, resumed at step {}", device.str(), step));
+    }
+  }
+  if (devices.size() == 1) GTEST_SKIP() << "no CUDA device";
+}
 
 TEST_F(TrainBits, RepeatAndResumeOnTheCpu) {
   expect_repeats(torch::kCPU, {Precision::kFloat64, Precision::kFloat32,
