@@ -2,7 +2,6 @@
 
 #include <torch/utils.h>
 
-#include <ranges>
 #include <utility>
 #include <vector>
 
@@ -22,7 +21,8 @@ class JetMemo {
     if (!points.rows().is_cpu() || points.rows().requires_grad()) return make();
     // The last ones first: what training asks for is behind what was only
     // looked at.
-    for (const auto& [asked, value] : known_ | std::views::reverse) {
+    for (auto known = known_.rbegin(); known != known_.rend(); ++known) {
+      const auto& [asked, value] = *known;
       if (asked.layout() == points.layout() &&
           asked.rows().scalar_type() == points.rows().scalar_type() &&
           asked.rows().sizes() == points.rows().sizes() &&

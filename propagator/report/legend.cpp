@@ -103,10 +103,11 @@ LegendPlace place_legend(const LinePlot& given, bool y_is_free) {
     const auto places = all_places(plot);
     const char* best = nullptr;
     int64_t fewest = 0;
-    for (const auto& [name, box] : corners) {
-      const auto used = std::ranges::count_if(
-          places, [&](const auto& at) { return box.has(at.first, at.second); });
-      if (best == nullptr || used < fewest) best = name, fewest = used;
+    for (const auto& corner : corners) {
+      const auto used = std::ranges::count_if(places, [&](const auto& at) {
+        return corner.second.has(at.first, at.second);
+      });
+      if (best == nullptr || used < fewest) best = corner.first, fewest = used;
     }
     return std::pair(best, fewest);
   };

@@ -58,8 +58,8 @@ std::vector<Row> find_rows(const std::vector<std::string>& asked) {
   const auto task_of = [](const std::string& row) {
     return row.substr(0, row.find('/'));
   };
-  FoundRows found;
-  auto& [rows, without_band] = found;
+  std::vector<Row> rows;
+  std::vector<std::string> without_band;
   for (const auto& one : asked) {
     const auto some = rows_of(present_config_name(one));
     without_band.insert(without_band.end(), some.without_band.begin(),

@@ -130,13 +130,13 @@ Jet SlabChain::everywhere(const Jet& points) {
 }
 
 Jet SlabChain::in_slab(int64_t slab, const Jet& points) {
-  const auto& [low, high] = time_.interval;
+  const auto& whole = time_.interval;
   const auto now = interval_of(slab);
-  const double rate = (high - low) / (now.high - now.low);
+  const double rate = (whole.high - whole.low) / (now.high - now.low);
   const auto answer = network_of(slab).forward(
       with_time(points, time_.variable, [&](Tensor& time) {
         time.mul_(rate);
-        time[0].add_(low - rate * now.low);
+        time[0].add_(whole.low - rate * now.low);
       }));
   const auto base = base_of(slab, points);
   const auto networks = answer.rows().unbind(-1);
@@ -149,11 +149,12 @@ Jet SlabChain::in_slab(int64_t slab, const Jet& points) {
 }
 
 Jet SlabChain::ends_of(int64_t slab, const Jet& points) const {
-  const auto [begin, end] = interval_of(slab);
+  const auto slab_time = interval_of(slab);
+  const double begin = slab_time.low;
   const bool moves = *std::ranges::max_element(time_.orders) > 1;
   return with_time(points, time_.variable, [&](Tensor& time) {
     if (moves) {
-      const double reach = kReach * (end - begin);
+      const double reach = kReach * (slab_time.high - begin);
       const auto since = Jet(time.clone(), points.layout()) - begin;
       time.copy_((autodiff::tanh(since * (1 / reach)) * reach + begin).rows());
     } else {

@@ -53,9 +53,8 @@ void read_numbers(const OpenFields& file, const std::string& array,
   std::vector<Tensor> numbers;
   for (const auto& [name, shape] : file.reader->shapes()) {
     const bool taken = name == array || std::ranges::count(kTimes, name) > 0 ||
-                       std::ranges::any_of(
-                           content.layout.axes,
-                           [&](const auto& axis) { return axis.name == name; });
+                       std::ranges::count(content.layout.axes, name,
+                                          &physics::FieldAxis::name) > 0;
     if (taken || !is_plain_text(name)) continue;
     if (shape != std::vector<int64_t>{content.cases()}) continue;
     const auto each = file.reader->all(name).to(torch::kFloat64);
