@@ -246,7 +246,7 @@ Value raised(const Value& base, const Value& exponent) {
         "write exp(…)");
   }
   const auto factor = number(std::log(x.real->number));
-  return Value(exponential(product_of({y, {factor}})));
+  return applied(Function::kExp, Value(product_of({y, {factor}})));
 }
 
 Value applied(Function function, const Value& argument) {

@@ -98,6 +98,8 @@ TEST(PdeComplex, AgreesWithComplexNumbers) {
   close("im(u)", 0);
   close("exp(i*x)", std::exp(i * x));
   close("e^(i*x)", std::exp(i * x));
+  close("1^i", 1);
+  close("1^(i*psi)", 1);
   close("2^psi", std::pow(2, psi));
   close("exp(psi)", std::exp(psi));
   close("sin(psi)", std::sin(psi));
