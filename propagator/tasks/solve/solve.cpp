@@ -273,7 +273,10 @@ void Solve::say_how() const {
       "{} points{}",
       all - std::ssize(conditions_.learned()), all,
       std::ssize(conditions_.learned()), size(data::Split::kTrain),
-      slab_time_ ? "; time is cut into slabs if its loss does not fall" : "");
+      slab_time_ ? fmt::format("; time begins as {} slabs, which are cut where "
+                               "their loss does not fall",
+                               slab_options_.first)
+                 : "");
 }
 
 void Solve::begin_step(torch::nn::Module& module, int64_t step) {

@@ -32,7 +32,7 @@ TEST(TasksSolveRecipe, AProblemAloneIsSolvedToManyDigits) {
         std::pair("points.resample_every", "4"),
         std::pair("points.validation", "sobol"),
         std::pair("points.validation_per_axis", "101"),
-        std::pair("train.budget", "180")}) {
+        std::pair("slabs.first", "2"), std::pair("train.budget", "180")}) {
     EXPECT_EQ(value(experiment, key), expected) << key;
   }
 }
@@ -43,6 +43,9 @@ TEST(TasksSolveRecipe, WhoChoosesAPartChoosesTheRest) {
         "precision: fp32\n", "train: {epochs: 5}\n", "lbfgs: {history: 5}\n"}) {
     EXPECT_EQ(recipe_of(rod(chosen)), Recipe::kNetwork) << chosen;
   }
+  // Who wants one slab need not say so twice.
+  EXPECT_EQ(value(run::Experiment(rod("slabs: {most: 1}\n")), "slabs.first"),
+            "1");
   // Points, time, tests and names go with either.
   for (const char* chosen :
        {"train: {budget: 5}\n", "points: {per_axis: 9}\n", "name: rod\n",
