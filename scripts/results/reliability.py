@@ -89,11 +89,11 @@ def fuzz_rows():
         return
     rows = fuzz_file.rows_of(result)
     for row in rows:
-        yield (f"| {row['target']} | {row['executions']} | {row['faults']} "
+        yield (f"| {row['target']} | {row['executions']} | {mark(row['faults'])} "
                f"| {row['peak_memory_mb']} MB | {row['seconds']:.0f} "
                f"| {machine(row)} | {commit(row)} |")
     places = {f"{machine(row)} | {commit(row)}" for row in rows}
-    yield (f"| all | {result['executions']} | {result['faults']} | | "
+    yield (f"| all | {result['executions']} | {mark(result['faults'])} | | "
            f"| {places.pop() if len(places) == 1 else 'as above | '} |")
     measured = {row["target"] for row in rows}
     missing = [f"`{name}`" for name in targets() if name not in measured]
