@@ -75,6 +75,7 @@ def write(result, path):
     """To a file, or to be read where there is none."""
     text = json.dumps(result, indent=2) + "\n"
     if path:
+        path = pathlib.Path(path)
         path.parent.mkdir(parents=True, exist_ok=True)
         path.write_text(text)
     else:

@@ -134,12 +134,3 @@ def provenance(run):
     """Of a finished run: the code and the machine."""
     result = json.loads((run / "result.json").read_text())
     return {key: result[key] for key in ("code", "machine", "libtorch")}
-
-
-def write(out, value):
-    text = json.dumps(value, indent=2) + "\n"
-    if out:
-        pathlib.Path(out).parent.mkdir(parents=True, exist_ok=True)
-        pathlib.Path(out).write_text(text)
-    else:
-        print(text, end="")
