@@ -31,7 +31,8 @@ Defaults network_defaults(int64_t variables) {
 // Two or three points for each parameter of the network: a network that has
 // fewer may be anything between them. Validation chooses the best step, and has
 // so many points that some lie in a front of a hundredth of the domain. Two
-// networks, each with half of the time, leave smaller residuals than one.
+// networks, each with half of the time, leave smaller residuals than one of
+// most problems.
 Defaults precise_defaults(int64_t variables) {
   auto all = network_defaults(variables);
   const Defaults precise{{"precision", "fp64"},
